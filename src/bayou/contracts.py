@@ -1,0 +1,211 @@
+"""READ FIRST. The abstractions that every part of bayou is made of.
+
+A model has a latent ``f = w . x``, a belief ``q(w)`` and a likelihood ``p(y | f)``. Whatever the approximation, one
+example tells the belief two numbers, a slope and a precision, together called a *site*:
+
+    marginal    mean = w . x,  variance = x' C x                    the belief, seen through one example
+    site        slope, precision                                    from the likelihood, by a rule
+    absorb      gain = 1 / (1 + precision * variance)
+                w += gain * slope * C x        C -= gain * precision * (C x)(C x)'
+
+Likelihoods, rules and posteriors never see each other: they meet in `bayou.learner`. There are three kinds of things:
+
+    spec      a frozen dataclass: hyper-parameters only, equal by value, ``eval(repr(spec)) == spec``
+    belief    a NamedTuple of arrays, owned by one learner; only learn, absorb and forget write into it
+    kernel    a module-level compiled function: numbers and arrays in, numbers out; never raises
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.errors import InvalidTarget
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+Vector: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Kernel: TypeAlias = Callable[..., Any]
+B = TypeVar("B", bound=tuple[Any, ...])
+
+
+class Latent(NamedTuple):
+    """The belief seen through some examples: what a posterior tells a likelihood.
+
+    ``mean`` and ``variance`` have one entry per example, or one row per example for likelihoods of several latents.
+    Where the noise is learnt, ``variance`` is in units of the noise, whose scale is known as ``noise`` with so many
+    ``degrees`` of freedom.
+    """
+
+    mean: Vector
+    variance: Vector
+    noise: Vector | float = 1.0
+    degrees: Vector | float = np.inf
+
+
+class Spec(ABC):
+    """A frozen dataclass of hyper-parameters."""
+
+    @property
+    def params(self) -> Vector:
+        """The numbers that the kernels of this spec read, in the order of its fields."""
+        values = [np.ravel(np.asarray(getattr(self, field.name), dtype=np.float64)) for field in fields(self)]  # type: ignore[arg-type]  # every subclass is a dataclass
+        return np.concatenate(values) if values else np.zeros(0)
+
+
+class Likelihood(Spec):
+    """p(y | f), and what it predicts for y when f is known as a `Latent`."""
+
+    target_range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    smooth: ClassVar[bool] = True  # log p has a slope everywhere; without one only moment matching applies
+    scales_with_noise: ClassVar[bool] = False  # a Gaussian in f, so that a posterior may learn the noise
+    n_latents: int = 1
+
+    @abstractmethod
+    def accepts(self, targets: Vector) -> Mask:
+        """Which targets this likelihood can produce."""
+
+    @abstractmethod
+    def moments(self, latent: Latent) -> tuple[Vector, Vector]:
+        """Predictive mean and variance of y, per example."""
+
+    @abstractmethod
+    def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
+        """Predictive quantiles of y: a row per example, a column per probability."""
+
+    @abstractmethod
+    def log_probability(self, targets: Vector, latent: Latent) -> Vector:
+        """Log predictive density or probability of each target."""
+
+    def check_targets(self, targets: Vector) -> None:
+        """Raise unless every target is one that this likelihood can produce."""
+        refused = ~self.accepts(targets)
+        if refused.any():
+            row = int(np.argmax(refused))
+            low, high = self.target_range
+            raise InvalidTarget(f"{self!r} takes targets {self.targets_are} in [{low:g}, {high:g}]; got {targets[row]!r} in row {row}.")
+
+    targets_are: ClassVar[str] = "that are finite numbers"
+
+
+class ScalarLikelihood(Likelihood):
+    """p(y | f) for one latent. Its kernels:
+
+    ``log_density(y, f, params)``
+        log p(y | f), its slope in f, and minus its curvature in f.
+    ``log_evidence(y, mean, variance, params)``
+        The same three for log E p(y | f) under f ~ N(mean, variance), in the mean; and the fraction of the latent's
+        variance that is left once y is known, ``1 - variance * (minus curvature)``, computed without cancellation.
+    ``expected_log_density(y, mean, variance, params)``
+        E log p(y | f), its slope, minus its curvature, in the mean.
+    """
+
+    log_density: ClassVar[Kernel]
+    log_evidence: ClassVar[Kernel]
+    expected_log_density: ClassVar[Kernel]
+
+
+class VectorLikelihood(Likelihood):
+    """p(y | f) for ``n_latents`` latents, independent of each other under the belief. Its kernels write per latent:
+
+    ``log_density(y, f, params, slope, curvature)``
+        Returns log p(y | f).
+    ``log_evidence(y, mean, variance, params, slope, curvature, kept)``
+        Returns log E p(y | f).
+    ``expected_log_density(y, mean, variance, params, slope, curvature)``
+        Returns E log p(y | f).
+
+    Only the diagonal of the curvature is asked for: the belief keeps the latents independent, and the projection of
+    a site on such a belief is its diagonal.
+    """
+
+    log_density: ClassVar[Kernel]
+    log_evidence: ClassVar[Kernel]
+    expected_log_density: ClassVar[Kernel]
+
+
+class Rule(Spec):
+    """How one target becomes a site. Its kernels:
+
+    ``site(kernels, y, mean, variance, params)``
+        log E p(y | f) if the rule computes it, else NaN; slope; precision.
+    ``vector_site(kernels, y, mean, variance, params, slope, precision)``
+        The same for several latents; writes slope and precision.
+
+    A rule guarantees ``1 + precision * variance > 0`` and finite numbers, for every likelihood, at every input.
+    """
+
+    needs_slope: ClassVar[bool] = True  # refuses likelihoods that are not smooth
+    site: ClassVar[Kernel]
+    vector_site: ClassVar[Kernel]
+
+
+class Posterior(Spec, Generic[B]):
+    """A family of beliefs about the weights. Its kernels take the belief's arrays one by one, then:
+
+    ``predict(*belief, features, missing, record)``
+        Record mean and variance of the latent of each row (and noise and degrees, if it learns the noise).
+    ``learn(*belief, site, params, features, missing, targets, weights, record)``
+        Absorb the rows in order; record what `predict` would have said before each, then log E p(y | f).
+        Returns how many rows were absorbed: fewer than given if one would not have left a finite belief.
+    ``learn_vector``
+        The same with a leading axis of latents on every array of the belief and on the record.
+
+    A missing feature (True in ``missing``, 0 in ``features``) is one of mean 0 and variance 1, independent of the rest.
+    """
+
+    n_records: ClassVar[int] = 3
+    learns_noise: ClassVar[bool] = False
+    predict: ClassVar[Kernel]
+    learn: ClassVar[Kernel]
+    learn_vector: ClassVar[Kernel | None] = None
+
+    @abstractmethod
+    def prior(self, n_features: int) -> B:
+        """The belief before any example."""
+
+    @abstractmethod
+    def absorb(self, belief: B, features: Vector, slope: float, precision: float) -> None:
+        """Move the belief by one site, in place."""
+
+    @abstractmethod
+    def covariance(self, belief: B) -> Matrix:
+        """Covariance of the weights."""
+
+    @abstractmethod
+    def variances(self, belief: B) -> Vector:
+        """Variance of each weight."""
+
+    @abstractmethod
+    def sample(self, belief: B, n: int, seed: int | np.random.Generator) -> Matrix:
+        """So many draws of the weights, one per row."""
+
+    @abstractmethod
+    def log_density(self, belief: B, weights: Vector) -> float:
+        """Log density of the belief at some weights."""
+
+    @abstractmethod
+    def intervals(self, belief: B, coverage: float) -> Matrix:
+        """Central interval of each weight: a row (low, high) per weight."""
+
+    @abstractmethod
+    def forget(self, belief: B, discount: float = 1.0, diffusion: float = 0.0) -> None:
+        """Let go of the past, in place.
+
+        ``discount`` keeps that fraction of what was learnt beyond the prior (exponential forgetting). ``diffusion`` is
+        the variance that each weight gains in a random walk; no weight becomes less certain than the prior had it.
+        """
+
+    @abstractmethod
+    def merge(self, shards: Sequence[B]) -> B:
+        """The prior, times what each shard learnt beyond it."""
+
+    @abstractmethod
+    def subtract(self, belief: B, part: B) -> B:
+        """The belief without what the part learnt beyond the prior."""

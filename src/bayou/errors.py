@@ -1,0 +1,40 @@
+"""What can go wrong, and how it is said.
+
+    BayouError
+    ├── InvalidSpec(ValueError)        a hyper-parameter outside its range, or parts that do not fit together
+    ├── InvalidTarget(ValueError)      a target that the likelihood cannot produce
+    ├── InvalidFeatures(ValueError)    features that are not finite numbers
+    ├── ShapeMismatch(ValueError)      the wrong number of features, rows or weights
+    ├── ImproperBelief(ValueError)     a belief that would not be a distribution
+    └── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
+
+Every message names the thing, what was required and what came. An error leaves the model as it was.
+"""
+
+
+class BayouError(Exception):
+    """The root of everything that bayou raises on purpose."""
+
+
+class InvalidSpec(BayouError, ValueError):
+    """A hyper-parameter outside its range, or parts that do not fit together."""
+
+
+class InvalidTarget(BayouError, ValueError):
+    """A target that the likelihood cannot produce."""
+
+
+class InvalidFeatures(BayouError, ValueError):
+    """Features that are not finite numbers."""
+
+
+class ShapeMismatch(BayouError, ValueError):
+    """The wrong number of features, rows or weights."""
+
+
+class ImproperBelief(BayouError, ValueError):
+    """A belief that would not be a distribution."""
+
+
+class ModelFileError(BayouError, ValueError):
+    """A model file that is damaged, foreign or too new."""

@@ -1,0 +1,1 @@
+"""Compiled arithmetic: kernels, special functions, quadrature, factor updates."""

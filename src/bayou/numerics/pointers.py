@@ -1,0 +1,53 @@
+"""The calls by which kernels reach each other: a rule its likelihood, a learning pass its rule.
+
+Each takes the table of addresses that `bayou.learner` makes, then the arguments of the kernel (see `bayou.contracts`).
+"""
+
+from typing import Any
+
+from bayou.contracts import Rule, ScalarLikelihood, VectorLikelihood
+from bayou.numerics.jit import Pointer, addresses
+
+SITE = Pointer(0, ("addresses", "float", "float", "float", "vector"), returns=3)
+LOG_DENSITY = Pointer(1, ("float", "float", "vector"), returns=3)
+LOG_EVIDENCE = Pointer(2, ("float", "float", "float", "vector"), returns=4)
+EXPECTED_LOG_DENSITY = Pointer(3, ("float", "float", "float", "vector"), returns=3)
+
+call_site = SITE.caller
+call_log_density = LOG_DENSITY.caller
+call_log_evidence = LOG_EVIDENCE.caller
+call_expected_log_density = EXPECTED_LOG_DENSITY.caller
+
+VECTOR_SITE = Pointer(0, ("addresses", "float", *["vector"] * 5), returns=1)
+VECTOR_LOG_DENSITY = Pointer(1, ("float", *["vector"] * 4), returns=1)
+VECTOR_LOG_EVIDENCE = Pointer(2, ("float", *["vector"] * 6), returns=1)
+VECTOR_EXPECTED_LOG_DENSITY = Pointer(3, ("float", *["vector"] * 5), returns=1)
+
+call_vector_site = VECTOR_SITE.caller
+call_vector_log_density = VECTOR_LOG_DENSITY.caller
+call_vector_log_evidence = VECTOR_LOG_EVIDENCE.caller
+call_vector_expected_log_density = VECTOR_EXPECTED_LOG_DENSITY.caller
+
+
+def scalar_kernels(likelihood: ScalarLikelihood, rule: Rule) -> Any:
+    """Addresses of a rule and of the likelihood that it asks."""
+    return addresses(
+        [
+            (SITE, rule.site),
+            (LOG_DENSITY, likelihood.log_density),
+            (LOG_EVIDENCE, likelihood.log_evidence),
+            (EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
+        ]
+    )
+
+
+def vector_kernels(likelihood: VectorLikelihood, rule: Rule) -> Any:
+    """Addresses of a rule and of the likelihood of several latents that it asks."""
+    return addresses(
+        [
+            (VECTOR_SITE, rule.vector_site),
+            (VECTOR_LOG_DENSITY, likelihood.log_density),
+            (VECTOR_LOG_EVIDENCE, likelihood.log_evidence),
+            (VECTOR_EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
+        ]
+    )
