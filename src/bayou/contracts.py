@@ -99,11 +99,14 @@ class ScalarLikelihood(Likelihood):
 
     ``log_density(y, f, params)``
         log p(y | f), its slope in f, and minus its curvature in f.
-    ``log_evidence(y, mean, variance, params)``
+    ``log_evidence(kernels, y, mean, variance, params)``
         The same three for log E p(y | f) under f ~ N(mean, variance), in the mean; and the fraction of the latent's
         variance that is left once y is known, ``1 - variance * (minus curvature)``, computed without cancellation.
-    ``expected_log_density(y, mean, variance, params)``
+    ``expected_log_density(kernels, y, mean, variance, params)``
         E log p(y | f), its slope, minus its curvature, in the mean.
+
+    ``kernels`` is the table of addresses (`bayou.numerics.pointers`) through which one kernel calls another: where there
+    is no closed form, ``log_evidence = staticmethod(log_evidence_by_quadrature)`` says so openly.
     """
 
     log_density: ClassVar[Kernel]

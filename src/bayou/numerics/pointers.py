@@ -10,8 +10,8 @@ from bayou.numerics.jit import Pointer, addresses
 
 SITE = Pointer(0, ("addresses", "float", "float", "float", "vector"), returns=3)
 LOG_DENSITY = Pointer(1, ("float", "float", "vector"), returns=3)
-LOG_EVIDENCE = Pointer(2, ("float", "float", "float", "vector"), returns=4)
-EXPECTED_LOG_DENSITY = Pointer(3, ("float", "float", "float", "vector"), returns=3)
+LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "vector"), returns=4)
+EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "vector"), returns=3)
 
 call_site = SITE.caller
 call_log_density = LOG_DENSITY.caller
