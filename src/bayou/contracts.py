@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from statistics import NormalDist
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -49,14 +50,18 @@ class Latent(NamedTuple):
     degrees: Vector | float = np.inf
 
 
+class State(NamedTuple):
+    """All of a model, as data: what `bayou.save` writes. Models have ``to_state()`` and ``from_state(state)``.
+
+    ``config`` holds JSON's types, specs, and dictionaries and lists of these; ``arrays`` are named with dots.
+    """
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
 class Spec(ABC):
     """A frozen dataclass of hyper-parameters."""
-
-    @property
-    def params(self) -> Vector:
-        """The numbers that the kernels of this spec read, in the order of its fields."""
-        values = [np.ravel(np.asarray(getattr(self, field.name), dtype=np.float64)) for field in fields(self)]  # type: ignore[arg-type]  # every subclass is a dataclass
-        return np.concatenate(values) if values else np.zeros(0)
 
 
 class Likelihood(Spec):
@@ -65,7 +70,14 @@ class Likelihood(Spec):
     target_range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     smooth: ClassVar[bool] = True  # log p has a slope everywhere; without one only moment matching applies
     scales_with_noise: ClassVar[bool] = False  # a Gaussian in f, so that a posterior may learn the noise
+    targets_are: ClassVar[str] = "that are finite numbers"
     n_latents: int = 1
+
+    @property
+    def params(self) -> Vector:
+        """The numbers that the kernels read: the fields, in order."""
+        values = [np.ravel(np.asarray(getattr(self, field.name), dtype=np.float64)) for field in fields(self)]  # type: ignore[arg-type]  # every spec is a dataclass
+        return np.concatenate(values) if values else np.zeros(0)
 
     @abstractmethod
     def accepts(self, targets: Vector) -> Mask:
@@ -89,9 +101,9 @@ class Likelihood(Spec):
         if refused.any():
             row = int(np.argmax(refused))
             low, high = self.target_range
-            raise InvalidTarget(f"{self!r} takes targets {self.targets_are} in [{low:g}, {high:g}]; got {targets[row]!r} in row {row}.")
-
-    targets_are: ClassVar[str] = "that are finite numbers"
+            raise InvalidTarget(
+                f"{self!r} takes targets {self.targets_are}, in [{low:g}, {high:g}]; got {targets[row]} in row {row}."
+            )
 
 
 class ScalarLikelihood(Likelihood):
@@ -150,24 +162,25 @@ class Rule(Spec):
 
 
 class Posterior(Spec, Generic[B]):
-    """A family of beliefs about the weights. Its kernels take the belief's arrays one by one, then:
+    """A family of beliefs about the weights. Its kernels:
 
-    ``predict(*belief, features, missing, record)``
+    ``predict(belief, features, missing, record)``
         Record mean and variance of the latent of each row (and noise and degrees, if it learns the noise).
-    ``learn(*belief, site, params, features, missing, targets, weights, record)``
-        Absorb the rows in order; record what `predict` would have said before each, then log E p(y | f).
-        Returns how many rows were absorbed: fewer than given if one would not have left a finite belief.
+    ``learn(belief, kernels, params, features, missing, targets, weights, record)``
+        Absorb the rows in order; record what `predict` would have said before each, and in the last column
+        log E p(y | f). Returns how many rows were absorbed: fewer than given if one has no finite latent.
     ``learn_vector``
         The same with a leading axis of latents on every array of the belief and on the record.
 
-    A missing feature (True in ``missing``, 0 in ``features``) is one of mean 0 and variance 1, independent of the rest.
+    `bayou.numerics.passes` makes all three from ``marginal``, ``scatter`` and ``absorb``. A missing feature (True in
+    ``missing``, 0 in ``features``) is one of mean 0 and variance 1, independent of the rest.
     """
 
     n_records: ClassVar[int] = 3
     learns_noise: ClassVar[bool] = False
     predict: ClassVar[Kernel]
     learn: ClassVar[Kernel]
-    learn_vector: ClassVar[Kernel | None] = None
+    learn_vector: ClassVar[Kernel | None] = None  # None: one latent only
 
     @abstractmethod
     def prior(self, n_features: int) -> B:
@@ -193,9 +206,11 @@ class Posterior(Spec, Generic[B]):
     def log_density(self, belief: B, weights: Vector) -> float:
         """Log density of the belief at some weights."""
 
-    @abstractmethod
     def intervals(self, belief: B, coverage: float) -> Matrix:
-        """Central interval of each weight: a row (low, high) per weight."""
+        """Central interval of each weight: a row (low, high) per weight. Gaussian unless a family says otherwise."""
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * coverage) * np.sqrt(self.variances(belief))
+        mean: Vector = belief.mean  # type: ignore[attr-defined]  # every belief has a mean
+        return np.column_stack([mean - reach, mean + reach])
 
     @abstractmethod
     def forget(self, belief: B, discount: float = 1.0, diffusion: float = 0.0) -> None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
@@ -89,6 +90,29 @@ def kernel(function: F) -> F:
 def vectorized_kernel(function: F) -> F:
     """Compile a function whose sums may be reordered, so that its loops use the whole width of the machine."""
     return _compile(function, fastmath=REORDERING)
+
+
+def rebound(template: F, module: str, **callees: Kernel) -> F:
+    """A copy of a plain function that calls these kernels where it names them; to be compiled for that module.
+
+    It is how one text of a loop serves many components: as an argument or in a closure the callee would keep the
+    compiled loop out of the disk cache.
+    """
+    copy = FunctionType(template.__code__, {**template.__globals__, **callees}, template.__name__)
+    copy.__module__ = module
+    copy.__qualname__ = f"{module}.{template.__name__}"
+    return copy  # type: ignore[return-value]  # the same signature as the template
+
+
+def entry_point(function: Kernel, *arguments: Any) -> Kernel:
+    """The kernel compiled for arguments of just these types, without the look at each argument at every call.
+
+    It trusts its caller: arguments of other types are not noticed.
+    """
+    if not COMPILED:
+        return function
+    compiled: Kernel = function.compile(tuple(numba.typeof(argument) for argument in arguments))  # type: ignore[attr-defined]  # a numba dispatcher
+    return compiled
 
 
 _NAMED = {

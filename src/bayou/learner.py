@@ -1,0 +1,322 @@
+"""The online step: predict an example, then learn from its target.
+
+    belief.marginal -> likelihood (the prediction) -> rule.site(y) -> belief.absorb
+
+A learner owns one belief and is a point of the grid likelihood x posterior x rule.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayou.contracts import (
+    Array,
+    Latent,
+    Likelihood,
+    Mask,
+    Matrix,
+    Posterior,
+    Rule,
+    ScalarLikelihood,
+    State,
+    Vector,
+    VectorLikelihood,
+)
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
+from bayou.numerics.finite import first_not_finite
+from bayou.numerics.jit import entry_point
+from bayou.numerics.pointers import scalar_kernels, vector_kernels
+
+_NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
+_EQUAL_WEIGHTS: Vector = np.zeros(0)
+
+
+class Prediction:
+    """What a learner says of y: numbers for one example, arrays with one entry per row for many."""
+
+    __slots__ = ("_likelihood", "_single", "latent")
+
+    def __init__(self, likelihood: Likelihood, latent: Latent, single: bool = False) -> None:
+        self._likelihood, self.latent, self._single = likelihood, latent, single
+
+    @property
+    def mean(self) -> Any:
+        """Expected y; for targets -1 and +1, twice the probability of +1, less one."""
+        return self._shaped(self._likelihood.moments(self.latent)[0])
+
+    @property
+    def variance(self) -> Any:
+        """Variance of y."""
+        return self._shaped(self._likelihood.moments(self.latent)[1])
+
+    def quantiles(self, probabilities: ArrayLike) -> Any:
+        """Quantiles of y: a column per probability."""
+        wanted = np.atleast_1d(np.asarray(probabilities, dtype=np.float64))
+        if not np.all((wanted > 0.0) & (wanted < 1.0)):
+            raise InvalidSpec(f"`probabilities` must lie between 0 and 1; got {probabilities!r}.")
+        return self._shaped(self._likelihood.quantiles(self.latent, wanted))
+
+    def interval(self, coverage: float = 0.9) -> Any:
+        """Central interval that y falls into with this probability: low and high."""
+        if not 0.0 < coverage < 1.0:
+            raise InvalidSpec(f"`coverage` must lie between 0 and 1; got {coverage!r}.")
+        return self.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+
+    def log_probability(self, y: ArrayLike) -> Any:
+        """Log probability, or log density, that was given to y."""
+        targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        self._likelihood.check_targets(targets)
+        return self._shaped(self._likelihood.log_probability(targets, self.latent))
+
+    def _shaped(self, values: Array) -> Any:
+        if not self._single:
+            return values
+        return float(values[0]) if values.ndim == 1 else values[0]
+
+    def __repr__(self) -> str:
+        return f"Prediction(mean={self.mean!r}, variance={self.variance!r})"
+
+
+class Learner:
+    """Learns weights from a stream, one example at a time, one pass, constant memory.
+
+    ``belief`` is what it knows: ``belief.mean`` are the weights' means. ``learn_many`` is the same as a loop of
+    ``learn_one``, in chunks of any size. A bad input raises before the belief is touched.
+
+    >>> from bayou import FullGaussian, Learner, MomentMatching, Probit
+    >>> learner = Learner(Probit(), FullGaussian(), MomentMatching(), n_features=2)
+    >>> _ = learner.learn_many([[1.0, 0.5], [-1.0, 0.2], [0.7, -1.0]], [1, -1, 1])
+    >>> round(learner.predict_one([1.0, 0.0]).mean, 2)
+    0.65
+    """
+
+    def __init__(self, likelihood: Likelihood, posterior: Posterior[Any], rule: Rule, n_features: int) -> None:
+        _check_fit(likelihood, posterior, rule)
+        if not (isinstance(n_features, (int, np.integer)) and n_features >= 1):
+            raise InvalidSpec(f"`n_features` must be a whole number, at least 1; got {n_features!r}.")
+        self.likelihood, self.posterior, self.rule, self.n_features = likelihood, posterior, rule, int(n_features)
+        self.belief: Any = self._prior()
+        self.n_examples = 0
+        self.log_evidence = 0.0
+        self._prepare()
+
+    def _prior(self) -> Any:
+        """The prior; for several latents, one for each, stacked."""
+        prior = self.posterior.prior(self.n_features)
+        if isinstance(self.likelihood, VectorLikelihood):
+            return type(prior)(*(np.stack([array] * self.likelihood.n_latents) for array in prior))
+        return prior
+
+    def _prepare(self) -> None:
+        """Compile what is not yet on disk, and lay out what every call needs."""
+        self._vector = isinstance(self.likelihood, VectorLikelihood)
+        self._params = self.likelihood.params
+        self._dtype = self.belief.mean.dtype
+        self._row = np.zeros((1, self.n_features), dtype=self._dtype)
+        self._shape = (self.n_features,)
+        self._target = np.zeros(1)
+        record = self._record(1)
+        if isinstance(self.likelihood, VectorLikelihood):
+            self._kernels = vector_kernels(self.likelihood, self.rule)
+            learn: Any = self.posterior.learn_vector
+            one_latent = type(self.belief)(*(array[0] for array in self.belief))
+            self._predict = entry_point(self.posterior.predict, one_latent, self._row, _NONE_MISSING, record[0])
+        else:
+            assert isinstance(self.likelihood, ScalarLikelihood)
+            self._kernels = scalar_kernels(self.likelihood, self.rule)
+            learn = self.posterior.learn
+            self._predict = entry_point(self.posterior.predict, self.belief, self._row, _NONE_MISSING, record)
+        self._learn = entry_point(
+            learn,
+            self.belief,
+            self._kernels,
+            self._params,
+            self._row,
+            _NONE_MISSING,
+            self._target,
+            _EQUAL_WEIGHTS,
+            record,
+        )
+
+    def predict_one(self, features: ArrayLike) -> Prediction:
+        """What is known of the target of one example."""
+        return Prediction(self.likelihood, self._latents(self._one_row(features), _NONE_MISSING), single=True)
+
+    def predict_many(self, features: ArrayLike, missing: Mask | None = None) -> Prediction:
+        """What is known of the target of each row."""
+        rows, mask = self._rows(features, missing)
+        return Prediction(self.likelihood, self._latents(rows, mask))
+
+    def predict_interval(self, features: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """Central intervals of the targets: one row (low, high) per example."""
+        intervals: Matrix = self.predict_many(features).interval(coverage)
+        return intervals
+
+    def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> Prediction:
+        """Learn from one example; returns the prediction made before the target was used."""
+        row = self._one_row(features)
+        self._target[0] = y
+        self.likelihood.check_targets(self._target)
+        weights = _EQUAL_WEIGHTS if weight == 1.0 else _checked_weights([weight], 1)
+        return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
+
+    def learn_many(
+        self,
+        features: ArrayLike,
+        targets: ArrayLike,
+        weights: ArrayLike | None = None,
+        missing: Mask | None = None,
+    ) -> Prediction:
+        """Learn from the rows in order; returns the predictions made before each target was used.
+
+        ``missing`` marks features that are unknown: they count as drawn from N(0, 1), independent of all others.
+        """
+        rows, mask = self._rows(features, missing)
+        wanted = np.ascontiguousarray(targets, dtype=np.float64)
+        if wanted.shape != (len(rows),):
+            raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
+        self.likelihood.check_targets(wanted)
+        counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
+        return self._absorb(rows, mask, np.require(wanted, requirements="CW"), counts)
+
+    def forget(self, discount: float = 1.0, diffusion: float = 0.0) -> None:
+        """Let go of the past: see `bayou.contracts.Posterior.forget`."""
+        for belief in self._beliefs():
+            self.posterior.forget(belief, discount, diffusion)
+
+    def copy(self) -> Learner:
+        """A learner that knows the same and learns on its own."""
+        return copy.deepcopy(self)
+
+    def _absorb(self, rows: Array, mask: Mask, targets: Vector, weights: Vector, single: bool = False) -> Prediction:
+        record = self._record(len(rows))
+        done = self._learn(self.belief, self._kernels, self._params, rows, mask, targets, weights, record)
+        if done < len(rows):
+            self.n_examples += done
+            raise ImproperBelief(
+                f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
+                f"weights; the {done} rows before it were learnt."
+            )
+        prediction = Prediction(self.likelihood, self._latent(record), single)
+        values = record[0, :, -1] if self._vector else record[:, -1]
+        if values.size and values[0] != values[0]:  # NaN: this rule does not compute the evidence
+            values = self.likelihood.log_probability(targets, prediction.latent)
+        self.log_evidence += float(values[0]) if values.size == 1 else float(values.sum())
+        self.n_examples += len(rows)
+        return prediction
+
+    def _latents(self, rows: Array, mask: Mask) -> Latent:
+        record = self._record(len(rows))
+        if self._vector:
+            for belief, part in zip(self._beliefs(), record, strict=True):
+                self._predict(belief, rows, mask, part)
+        else:
+            self._predict(self.belief, rows, mask, record)
+        return self._latent(record)
+
+    def _latent(self, record: Matrix) -> Latent:
+        if self._vector:
+            return Latent(record[:, :, 0].T, record[:, :, 1].T)
+        if self.posterior.learns_noise:
+            return Latent(record[:, 0], record[:, 1], record[:, 2], record[:, 3])
+        return Latent(record[:, 0], record[:, 1])
+
+    def _record(self, n: int) -> Matrix:
+        shape = (n, self.posterior.n_records)
+        return np.empty((self.likelihood.n_latents, *shape) if self._vector else shape)
+
+    def _beliefs(self) -> list[Any]:
+        """The belief about each latent, as views."""
+        if not self._vector:
+            return [self.belief]
+        kind = type(self.belief)
+        return [kind(*(array[c] for array in self.belief)) for c in range(self.likelihood.n_latents)]
+
+    def _one_row(self, features: ArrayLike) -> Array:
+        given = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=np.float64)
+        if given.shape != self._shape:
+            raise ShapeMismatch(f"`features` must be {self.n_features} numbers; got shape {given.shape}.")
+        row = self._row
+        row[0] = given
+        if first_not_finite(row) >= 0:
+            raise InvalidFeatures(f"`features` must be finite; got {given[~np.isfinite(given)][0]}.")
+        return row
+
+    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
+        rows = np.require(features, dtype=self._dtype, requirements="CW")
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise ShapeMismatch(f"`features` must have {self.n_features} columns; got shape {rows.shape}.")
+        bad = first_not_finite(rows)
+        if bad >= 0:
+            column = int(np.argmin(np.isfinite(rows[bad])))
+            raise InvalidFeatures(f"`features` must be finite; got {rows[bad, column]} in row {bad}, column {column}.")
+        if missing is None:
+            return rows, _NONE_MISSING
+        mask = np.require(missing, dtype=np.bool_, requirements="CW")
+        if mask.shape != rows.shape:
+            raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
+        return rows, mask
+
+    def to_state(self) -> State:
+        """All that this learner is, as data."""
+        config = {
+            "likelihood": self.likelihood,
+            "posterior": self.posterior,
+            "rule": self.rule,
+            "n_features": self.n_features,
+            "n_examples": self.n_examples,
+            "log_evidence": self.log_evidence,
+        }
+        return State(config, {f"belief.{name}": array for name, array in self.belief._asdict().items()})
+
+    @classmethod
+    def from_state(cls, state: State) -> Learner:
+        """The learner that this data describes; it continues to the last bit."""
+        config = state.config
+        learner = cls(config["likelihood"], config["posterior"], config["rule"], config["n_features"])
+        for name, array in learner.belief._asdict().items():
+            saved = state.arrays[f"belief.{name}"]
+            if saved.shape != array.shape or saved.dtype != array.dtype:
+                raise ModelFileError(
+                    f"`belief.{name}` must be {array.dtype} of shape {array.shape}; got {saved.dtype} of {saved.shape}."
+                )
+            array[...] = saved
+        learner.n_examples, learner.log_evidence = int(config["n_examples"]), float(config["log_evidence"])
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("likelihood", "posterior", "rule", "n_features", "belief", "n_examples", "log_evidence")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+    def __repr__(self) -> str:
+        return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
+
+
+def _check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
+    """Raise unless the three can work together."""
+    for name, part, kind in (("likelihood", likelihood, Likelihood), ("posterior", posterior, Posterior), ("rule", rule, Rule)):
+        if not isinstance(part, kind):
+            raise InvalidSpec(f"`{name}` must be a {kind.__name__}; got {part!r}.")
+    if rule.needs_slope and not likelihood.smooth:
+        raise InvalidSpec(f"{likelihood!r} has no slope for {rule!r} to follow; use MomentMatching().")
+    if posterior.learns_noise and not likelihood.scales_with_noise:
+        raise InvalidSpec(f"{posterior!r} learns the noise of a Gaussian likelihood; got {likelihood!r}.")
+    if isinstance(likelihood, VectorLikelihood) and posterior.learn_vector is None:
+        raise InvalidSpec(f"{posterior!r} knows one latent only; {likelihood!r} has {likelihood.n_latents}.")
+
+
+def _checked_weights(weights: ArrayLike, n: int) -> Vector:
+    counts = np.require(weights, dtype=np.float64, requirements="CW")
+    if counts.shape != (n,):
+        raise ShapeMismatch(f"`weights` must have one value per row, {n}; got shape {counts.shape}.")
+    if not (np.all(np.isfinite(counts)) and np.all(counts >= 0.0)):
+        raise InvalidSpec(f"`weights` must be finite and not negative; got {counts[~(counts >= 0.0) | ~np.isfinite(counts)][0]}.")
+    return counts

@@ -1,0 +1,47 @@
+"""What every rule and every learning pass does to a site: bound it, weigh it, blur it."""
+
+import math
+from typing import Any
+
+from bayou.contracts import Vector
+from bayou.numerics.jit import kernel
+from bayou.numerics.pointers import call_site
+
+# A site may widen a belief, but not without bound: 1 + precision * variance stays above this.
+NARROWEST = 1e-6
+LARGEST = 1e200
+# A weight of up to so many rows is absorbed one by one; beyond, each of so many pieces carries an equal share.
+MOST_PIECES = 64
+
+
+@kernel
+def bounded(slope: float, precision: float, variance: float) -> tuple[float, float]:
+    """The nearest site with finite numbers and 1 + precision * variance > 0."""
+    if not math.isfinite(slope) or math.isnan(precision):
+        return 0.0, 0.0
+    slope = min(max(slope, -LARGEST), LARGEST)
+    precision = min(precision, LARGEST)
+    if precision < 0.0 and precision * variance < NARROWEST - 1.0:
+        precision = (NARROWEST - 1.0) / variance
+    return slope, precision
+
+
+@kernel
+def pieces(weight: float) -> int:
+    """In how many equal pieces a weighted example is absorbed: as many as it counts rows."""
+    return int(min(max(math.ceil(weight), 1.0), MOST_PIECES))
+
+
+@kernel
+def observe(
+    kernels: Any, params: Vector, y: float, mean: float, variance: float, blur: float, weight: float
+) -> tuple[float, float, float]:
+    """log E p(y | f) or NaN, slope and precision of one example, or of a piece of it.
+
+    ``blur`` is variance of the latent that does not come from the weights: the site tells of the sum of both, and
+    what it tells of the weights alone is weaker. ``weight`` multiplies the log density that the site stands for.
+    """
+    value, slope, precision = call_site(kernels, kernels, y, mean, variance + blur, params)
+    share = weight / (1.0 + precision * blur)
+    slope, precision = bounded(slope * share, precision * share, variance)
+    return value, slope, precision

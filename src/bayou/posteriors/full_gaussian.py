@@ -1,0 +1,186 @@
+"""q(w) = N(mean, L' diag(scale) L): every correlation between weights; O(d^2) per example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
+from bayou.numerics import factor as factors
+from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.passes import passes
+from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.sites import observe, pieces
+
+
+class FullBelief(NamedTuple):
+    """Mean, and the factors of the covariance (`bayou.numerics.factor`)."""
+
+    mean: Array
+    factor: Array
+    scale: Array
+
+
+@vectorized_kernel
+def marginal(belief: FullBelief, x: Array) -> tuple[float, float]:
+    """Mean and variance of w . x."""
+    projection = np.empty_like(belief.mean)
+    factors.project(belief.factor, x, projection)
+    return factors.marginal(belief.mean, belief.scale, x, projection)  # type: ignore[no-any-return]
+
+
+@vectorized_kernel
+def scatter(belief: FullBelief, missing: Mask) -> float:
+    """Sum of E w_j^2 over the missing features."""
+    return factors.scatter(belief.mean, belief.factor, belief.scale, missing)
+
+
+@vectorized_kernel
+def absorb(belief: FullBelief, x: Array, slope: float, precision: float, variance: float) -> None:
+    """Move the belief by one site."""
+    projection, direction = np.empty_like(belief.mean), np.empty_like(belief.mean)
+    factors.project(belief.factor, x, projection)
+    gain = factors.downdate(belief.factor, belief.scale, projection, precision, direction, x, projection, 0)
+    factors.move(belief.mean, slope * gain, direction)
+
+
+@vectorized_kernel
+def latent_belief(belief: FullBelief, c: int) -> FullBelief:
+    """The belief about the weights of one latent."""
+    return FullBelief(belief.mean[c], belief.factor[c], belief.scale[c])
+
+
+_passes = passes(__name__, marginal, scatter, absorb, latent_belief)
+
+
+@vectorized_kernel
+def learn(
+    belief: FullBelief,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """The pass of `bayou.numerics.passes`, with the next row projected while the factor is being updated."""
+    rows = targets.size
+    here, ahead, direction = np.empty_like(belief.mean), np.empty_like(belief.mean), np.empty_like(belief.mean)
+    if rows:
+        factors.project(belief.factor, features[0], here)
+    for n in range(rows):
+        x = features[n]
+        weight = weights[n] if n < weights.size else 1.0
+        count = pieces(weight)
+        for piece in range(count):
+            mean, variance = factors.marginal(belief.mean, belief.scale, x, here)
+            blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
+            if not np.isfinite(mean + variance + blur):
+                return n
+            value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, weight / count)
+            if piece == 0:
+                record[n, 0], record[n, 1], record[n, 2] = mean, variance + blur, value
+            last = piece == count - 1
+            following = features[min(n + 1, rows - 1)] if last else x
+            more = 0 if last and n == rows - 1 else 1
+            gain = factors.downdate(belief.factor, belief.scale, here, precision, direction, following, ahead, more)
+            factors.move(belief.mean, slope * gain, direction)
+            here, ahead = ahead, here
+    return rows
+
+
+@dataclass(frozen=True)
+class FullGaussian(Posterior[FullBelief]):
+    """Gaussian weights with all their correlations.
+
+    >>> from bayou import FullGaussian
+    >>> posterior = FullGaussian(prior_variance=2.0)
+    >>> posterior.variances(posterior.prior(3))
+    array([2., 2., 2.])
+    """
+
+    prior_variance: Scales = 1.0
+    prior_mean: Scales = 0.0
+    dtype: str = "float64"
+
+    predict = staticmethod(_passes.predict)
+    learn = staticmethod(learn)
+    learn_vector = staticmethod(_passes.learn_vector)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior_mean, self.prior_variance, self.dtype)
+
+    def prior(self, n_features: int) -> FullBelief:
+        """The belief before any example."""
+        return self._belief(
+            per_weight("prior_mean", self.prior_mean, n_features),
+            np.eye(n_features),
+            per_weight("prior_variance", self.prior_variance, n_features),
+        )
+
+    def absorb(self, belief: FullBelief, features: Vector, slope: float, precision: float) -> None:
+        """Move the belief by one site, in place."""
+        absorb(belief, np.ascontiguousarray(features, dtype=self.dtype), slope, precision, np.nan)
+
+    def covariance(self, belief: FullBelief) -> Matrix:
+        """Covariance of the weights."""
+        return factors.covariance_of(belief.factor, belief.scale)
+
+    def variances(self, belief: FullBelief) -> Vector:
+        """Variance of each weight."""
+        return factors.variances_of(belief.factor, belief.scale)
+
+    def sample(self, belief: FullBelief, n: int, seed: int | np.random.Generator) -> Matrix:
+        """So many draws of the weights, one per row."""
+        normal = np.random.default_rng(seed).standard_normal((n, belief.mean.size))
+        draws: Matrix = belief.mean + normal * np.sqrt(belief.scale, dtype=np.float64) @ belief.factor
+        return draws
+
+    def log_density(self, belief: FullBelief, weights: Vector) -> float:
+        """Log density of the belief at some weights."""
+        whitened = factors.whiten(belief.factor, belief.scale, weights - belief.mean)
+        return float(-0.5 * np.sum(whitened**2 + np.log(2.0 * np.pi * belief.scale.astype(np.float64))))
+
+    def forget(self, belief: FullBelief, discount: float = 1.0, diffusion: float = 0.0) -> None:
+        """Let go of the past, in place; see `Posterior.forget`. O(d^3)."""
+        check_forgetting(discount, diffusion)
+        prior = self.prior(belief.mean.size)
+        if discount < 1.0:
+            self._write(belief, self._combine(prior, [(discount, belief)]))
+        if diffusion > 0.0:
+            factor, scale = factors.diffused(belief.factor, belief.scale, prior.scale, diffusion)
+            self._write(belief, FullBelief(belief.mean, factor, scale))
+
+    def merge(self, shards: Sequence[FullBelief]) -> FullBelief:
+        """The prior, times what each shard learnt beyond it."""
+        return self._combine(self.prior(shards[0].mean.size), [(1.0, shard) for shard in shards])
+
+    def subtract(self, belief: FullBelief, part: FullBelief) -> FullBelief:
+        """The belief without what the part learnt beyond the prior."""
+        return self._combine(self.prior(belief.mean.size), [(1.0, belief), (-1.0, part)])
+
+    def _combine(self, prior: FullBelief, parts: Sequence[tuple[float, FullBelief]]) -> FullBelief:
+        """Prior + sum of share * (part - prior), in natural parameters."""
+        prior_precision = factors.precision_of(prior.factor, prior.scale)
+        precision, shift = prior_precision.copy(), prior_precision @ prior.mean
+        for share, part in parts:
+            part_precision = factors.precision_of(part.factor, part.scale)
+            precision += share * (part_precision - prior_precision)
+            shift += share * (part_precision @ part.mean - prior_precision @ prior.mean)
+        factor, scale = factors.factors_of_precision(precision)
+        mean = factor.T @ (scale * (factor @ shift))
+        return self._belief(mean, factor, scale)
+
+    def _belief(self, mean: Array, factor: Array, scale: Array) -> FullBelief:
+        belief = FullBelief(*(factors.aligned(array.shape, self.dtype) for array in (mean, factor, scale)))
+        self._write(belief, FullBelief(mean, factor, scale))
+        return belief
+
+    @staticmethod
+    def _write(belief: FullBelief, values: FullBelief) -> None:
+        for array, value in zip(belief, values, strict=True):
+            array[...] = value

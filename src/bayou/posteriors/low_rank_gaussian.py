@@ -1,0 +1,340 @@
+"""q(w) = N(mean, S (I - Q (I - K) Q') S): diagonal deviations S, and a full covariance K in the subspace of a few rows Q.
+
+Outside the subspace the weights keep their own deviations. An example adds its direction to the subspace, where the
+update is that of a full belief (`bayou.numerics.factor`); when ``2 * rank`` directions are full, the ``rank`` best known
+are kept and what was known of the others goes into the diagonal of the precision. O(d * rank) per example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
+from bayou.errors import ImproperBelief, InvalidSpec
+from bayou.numerics import factor as factors
+from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.passes import passes
+from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+
+# A residual this much shorter than its vector is rounding: the direction is in the subspace already.
+INSIDE = 1e-10
+
+
+class LowRankBelief(NamedTuple):
+    """Mean; S; orthonormal rows Q; factors of K; and how many rows of Q are in use."""
+
+    mean: Array
+    deviation: Array
+    basis: Array
+    factor: Array
+    scale: Array
+    used: Array
+
+
+@vectorized_kernel
+def split(belief: LowRankBelief, x: Array, inside: Array, outside: Array) -> float:
+    """S x = Q' inside + outside; returns the squared length of outside. Projected twice, to stay orthogonal."""
+    used = int(belief.used[0])
+    before = 0.0
+    for j in range(x.size):
+        outside[j] = belief.deviation[j] * x[j]
+        before += np.float64(outside[j]) * outside[j]
+    for m in range(used):
+        inside[m] = 0.0
+    for _ in range(2):
+        for m in range(used):
+            row = belief.basis[m]
+            along = 0.0
+            for j in range(x.size):
+                along += row[j] * outside[j]
+            for j in range(x.size):
+                outside[j] -= along * row[j]
+            inside[m] += along
+    after = 0.0
+    for j in range(x.size):
+        after += np.float64(outside[j]) * outside[j]
+    return after if after > INSIDE**2 * before else 0.0
+
+
+@vectorized_kernel
+def variance_inside(belief: LowRankBelief, inside: Array, projection: Array) -> float:
+    """inside' K inside; leaves the projection that `downdate` needs."""
+    total = 0.0
+    for m in range(int(belief.used[0])):
+        row = belief.factor[m]
+        along = inside[m]
+        for i in range(m):
+            along += row[i] * inside[i]
+        projection[m] = along
+        total += np.float64(belief.scale[m]) * along * along
+    return total
+
+
+@vectorized_kernel
+def marginal(belief: LowRankBelief, x: Array) -> tuple[float, float]:
+    """Mean and variance of w . x."""
+    inside, projection = np.empty_like(belief.scale), np.empty_like(belief.scale)
+    outside = np.empty_like(belief.mean)
+    mean = 0.0
+    for j in range(x.size):
+        mean += np.float64(belief.mean[j]) * x[j]
+    variance = split(belief, x, inside, outside)
+    return mean, variance + variance_inside(belief, inside, projection)
+
+
+@vectorized_kernel
+def scatter(belief: LowRankBelief, missing: Mask) -> float:
+    """Sum of E w_j^2 over the missing features."""
+    used = int(belief.used[0])
+    total = 0.0
+    inside, projection = np.empty_like(belief.scale), np.empty_like(belief.scale)
+    for j in range(missing.size):
+        if missing[j]:
+            outside = 1.0
+            for m in range(used):
+                inside[m] = belief.basis[m, j]
+                outside -= np.float64(inside[m]) * inside[m]
+            variance = max(outside, 0.0) + variance_inside(belief, inside, projection)
+            total += np.float64(belief.mean[j]) * belief.mean[j] + belief.deviation[j] ** 2 * variance
+    return total
+
+
+@vectorized_kernel
+def absorb(belief: LowRankBelief, x: Array, slope: float, precision: float, variance: float) -> None:
+    """Move the belief by one site."""
+    capacity = belief.scale.size
+    inside, projection = np.zeros_like(belief.scale), np.zeros_like(belief.scale)
+    direction = np.empty_like(belief.scale)
+    outside = np.empty_like(belief.mean)
+    length = np.sqrt(split(belief, x, inside, outside))
+    used = int(belief.used[0])
+    if length > 0.0:
+        inside[used] = length
+        belief.scale[used] = 1.0
+        belief.factor[used, :] = 0.0
+        belief.factor[used, used] = 1.0
+        for j in range(x.size):
+            belief.basis[used, j] = outside[j] / length
+        used += 1
+        belief.used[0] = used
+    variance_inside(belief, inside, projection)
+    here = projection[:used]
+    gain = factors.downdate(belief.factor, belief.scale, here, precision, direction, here, here, 0)
+    for m in range(used):
+        step = slope * gain * direction[m]
+        row = belief.basis[m]
+        for j in range(x.size):
+            belief.mean[j] += step * belief.deviation[j] * row[j]
+    if used == capacity:
+        compress(belief, capacity // 2)
+
+
+@vectorized_kernel
+def compress(belief: LowRankBelief, keep: int) -> None:
+    """Keep the directions known best; what is known of the others goes into the diagonal of the precision."""
+    used = int(belief.used[0])
+    root = np.empty((used, used))
+    for m in range(used):
+        for i in range(used):
+            root[m, i] = np.sqrt(belief.scale[m]) * belief.factor[m, i] if i <= m else 0.0
+    variances, rotation = np.linalg.eigh(root.T @ root)
+    directions = rotation.T @ belief.basis[:used].astype(np.float64)
+    strengths = 1.0 / variances - 1.0
+    rewrite(belief, directions, strengths, min(keep, used))
+
+
+@vectorized_kernel
+def rewrite(belief: LowRankBelief, directions: Matrix, strengths: Vector, keep: int) -> None:
+    """The belief of precision S^-1 (I + sum strength q q') S^-1; directions beyond the strongest go to the diagonal."""
+    d = belief.mean.size
+    order = np.argsort(-strengths)
+    growth = np.ones(d)
+    for m in order[keep:]:
+        for j in range(d):
+            growth[j] += max(strengths[m], 0.0) * directions[m, j] ** 2
+    columns = np.empty((d, keep))
+    for i in range(keep):
+        for j in range(d):
+            columns[j, i] = directions[order[i], j] / np.sqrt(growth[j])
+    for j in range(d):
+        belief.deviation[j] /= np.sqrt(growth[j])
+    basis, corner = np.linalg.qr(columns)
+    inner = np.eye(keep)
+    for i in range(keep):
+        for a in range(keep):
+            for b in range(keep):
+                inner[a, b] += corner[a, i] * strengths[order[i]] * corner[b, i]
+    # the factors of a covariance, from the Cholesky factor of its inverse
+    lower = np.linalg.cholesky(inner)
+    unit = np.empty((keep, keep))
+    for b in range(keep):
+        for a in range(keep):
+            unit[a, b] = lower[a, b] / lower[b, b]
+        belief.scale[b] = 1.0 / lower[b, b] ** 2
+    belief.factor[:keep, :keep] = np.linalg.inv(unit)
+    belief.basis[:keep] = basis.T
+    belief.used[0] = keep
+
+
+@vectorized_kernel
+def latent_belief(belief: LowRankBelief, c: int) -> LowRankBelief:
+    """The belief about the weights of one latent."""
+    return LowRankBelief(
+        belief.mean[c], belief.deviation[c], belief.basis[c], belief.factor[c], belief.scale[c], belief.used[c]
+    )
+
+
+_passes = passes(__name__, marginal, scatter, absorb, latent_belief)
+
+
+@dataclass(frozen=True)
+class LowRankGaussian(Posterior[LowRankBelief]):
+    """Gaussian weights whose strongest ``rank`` to ``2 * rank`` correlations are kept: the full belief, if d <= rank.
+
+    >>> from bayou import LowRankGaussian
+    >>> LowRankGaussian(rank=10).prior(10_000).basis.shape
+    (20, 10000)
+    """
+
+    rank: int = 10
+    prior_variance: Scales = 1.0
+    prior_mean: Scales = 0.0
+    dtype: str = "float64"
+
+    predict = staticmethod(_passes.predict)
+    learn = staticmethod(_passes.learn)
+    learn_vector = staticmethod(_passes.learn_vector)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior_mean, self.prior_variance, self.dtype)
+        if not (isinstance(self.rank, int) and self.rank >= 1):
+            raise InvalidSpec(f"`rank` must be a whole number, at least 1; got {self.rank!r}.")
+
+    def prior(self, n_features: int) -> LowRankBelief:
+        """The belief before any example."""
+        capacity = min(2 * self.rank, n_features + 1)
+        variance = per_weight("prior_variance", self.prior_variance, n_features)
+        return LowRankBelief(
+            per_weight("prior_mean", self.prior_mean, n_features).astype(self.dtype),
+            np.sqrt(variance).astype(self.dtype),
+            np.zeros((capacity, n_features), dtype=self.dtype),
+            np.eye(capacity, dtype=self.dtype),
+            np.ones(capacity, dtype=self.dtype),
+            np.zeros(1, dtype=self.dtype),
+        )
+
+    def absorb(self, belief: LowRankBelief, features: Vector, slope: float, precision: float) -> None:
+        """Move the belief by one site, in place."""
+        absorb(belief, np.ascontiguousarray(features, dtype=self.dtype), slope, precision, np.nan)
+
+    def covariance(self, belief: LowRankBelief) -> Matrix:
+        """Covariance of the weights, written out."""
+        basis, known = _subspace(belief)
+        inner = np.eye(belief.mean.size) - basis.T @ known @ basis
+        return belief.deviation[:, None] * inner * belief.deviation
+
+    def variances(self, belief: LowRankBelief) -> Vector:
+        """Variance of each weight."""
+        basis, known = _subspace(belief)
+        inner = 1.0 - np.einsum("mj,mi,ij->j", basis, known, basis)
+        result: Vector = belief.deviation**2 * inner
+        return result
+
+    def sample(self, belief: LowRankBelief, n: int, seed: int | np.random.Generator) -> Matrix:
+        """So many draws of the weights, one per row."""
+        generator = np.random.default_rng(seed)
+        basis, known = _subspace(belief)
+        normal = generator.standard_normal((n, belief.mean.size))
+        inner = np.linalg.cholesky(np.eye(len(basis)) - known)
+        along = normal @ basis.T
+        whitened = normal + (along @ inner.T - along) @ basis
+        draws: Matrix = belief.mean + whitened * belief.deviation
+        return draws
+
+    def log_density(self, belief: LowRankBelief, weights: Vector) -> float:
+        """Log density of the belief at some weights."""
+        basis, known = _subspace(belief)
+        inner = np.eye(len(basis)) - known
+        z = (weights - belief.mean) / belief.deviation
+        along = basis @ z
+        squares = z @ z - along @ along + along @ np.linalg.solve(inner, along)
+        logs = np.sum(np.log(2.0 * np.pi * belief.deviation.astype(np.float64) ** 2)) + np.linalg.slogdet(inner)[1]
+        return float(-0.5 * (squares + logs))
+
+    def forget(self, belief: LowRankBelief, discount: float = 1.0, diffusion: float = 0.0) -> None:
+        """Let go of the past, in place; see `Posterior.forget`."""
+        check_forgetting(discount, diffusion)
+        if discount < 1.0:
+            for array, value in zip(belief, self._combine([(discount, belief)], belief.mean.size), strict=True):
+                array[...] = value
+        if diffusion > 0.0:
+            self._diffuse(belief, diffusion)
+
+    def merge(self, shards: Sequence[LowRankBelief]) -> LowRankBelief:
+        """The prior, times what each shard learnt beyond it, kept to the strongest directions."""
+        return self._combine([(1.0, shard) for shard in shards], shards[0].mean.size)
+
+    def subtract(self, belief: LowRankBelief, part: LowRankBelief) -> LowRankBelief:
+        """The belief without what the part learnt beyond the prior, kept to the strongest directions."""
+        return self._combine([(1.0, belief), (-1.0, part)], belief.mean.size)
+
+    def _diffuse(self, belief: LowRankBelief, diffusion: float) -> None:
+        """Exact: what is added to the diagonal leaves I - Q (I - K) Q' of the same rank, in new coordinates."""
+        prior = per_weight("prior_variance", self.prior_variance, belief.mean.size)
+        room = np.clip(prior - self.variances(belief), 0.0, diffusion)
+        basis, known = _subspace(belief)
+        deviation = np.sqrt(belief.deviation.astype(np.float64) ** 2 + room)
+        rows, corner = np.linalg.qr((basis * (belief.deviation / deviation)).T)
+        factor, scale = factors.factors_of_covariance(np.eye(len(basis)) - corner @ known @ corner.T)
+        used = len(basis)
+        belief.deviation[...] = deviation
+        belief.basis[:used], belief.factor[:used, :used], belief.scale[:used] = rows.T, factor, scale
+
+    def _combine(self, parts: Sequence[tuple[float, LowRankBelief]], n_features: int) -> LowRankBelief:
+        """Prior + sum of share * (part - prior), in natural parameters, compressed to the capacity."""
+        result = self.prior(n_features)
+        base = 1.0 / result.deviation.astype(np.float64) ** 2
+        diagonal, shift = base.copy(), base * result.mean
+        columns, strengths = [np.zeros((0, n_features))], [np.zeros(0)]
+        for share, part in parts:
+            basis, known = _subspace(part)
+            values, rotation = np.linalg.eigh(known)
+            directions = rotation.T @ basis / part.deviation
+            own = 1.0 / part.deviation.astype(np.float64) ** 2
+            diagonal += share * (own - base)
+            columns.append(directions)
+            strengths.append(share * values / (1.0 - values))
+            precision_times_mean = own * part.mean + directions.T @ (values / (1.0 - values) * (directions @ part.mean))
+            shift += share * (precision_times_mean - base * result.mean)
+        if not np.all(diagonal > 0.0):
+            raise ImproperBelief(
+                f"a belief must have positive precisions; weight {int(np.argmin(diagonal))} would have "
+                f"{diagonal.min():.3g}. Was something taken out that was never learnt?"
+            )
+        result.deviation[...] = 1.0 / np.sqrt(diagonal)
+        # the signed columns, in orthonormal directions
+        stacked = np.vstack(columns) / np.sqrt(diagonal)
+        rows, corner = np.linalg.qr(stacked.T)
+        values, rotation = np.linalg.eigh((corner * np.concatenate(strengths)) @ corner.T)
+        if values.size and values[0] <= -1.0:
+            raise ImproperBelief(
+                f"a belief must have a positive definite precision; its smallest eigenvalue would be {1 + values[0]:.3g} "
+                "of its diagonal. Was something taken out that was never learnt?"
+            )
+        keep = min(values.size, result.scale.size - 1)
+        rewrite(result, np.ascontiguousarray(rotation.T @ rows.T), values, keep)
+        basis, known = _subspace(result)
+        scaled = result.deviation * shift
+        result.mean[...] = result.deviation * (scaled - basis.T @ (known @ (basis @ scaled)))
+        return result
+
+
+def _subspace(belief: LowRankBelief) -> tuple[Matrix, Matrix]:
+    """The rows of Q in use, and I - K."""
+    used = int(belief.used[0])
+    inner = factors.covariance_of(belief.factor[:used, :used], belief.scale[:used])
+    return belief.basis[:used].astype(np.float64), np.eye(used) - inner
