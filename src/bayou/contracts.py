@@ -212,6 +212,12 @@ class Posterior(Spec, Generic[B]):
         mean: Vector = belief.mean  # type: ignore[attr-defined]  # every belief has a mean
         return np.column_stack([mean - reach, mean + reach])
 
+    def sign_probability(self, belief: B) -> Vector:
+        """Probability that each weight has the sign of its mean. Gaussian unless a family says otherwise."""
+        mean: Vector = belief.mean  # type: ignore[attr-defined]  # every belief has a mean
+        distance = np.abs(mean) / np.sqrt(self.variances(belief))
+        return np.array([NormalDist().cdf(value) for value in distance])
+
     @abstractmethod
     def forget(self, belief: B, discount: float = 1.0, diffusion: float = 0.0) -> None:
         """Let go of the past, in place.
@@ -219,6 +225,10 @@ class Posterior(Spec, Generic[B]):
         ``discount`` keeps that fraction of what was learnt beyond the prior (exponential forgetting). ``diffusion`` is
         the variance that each weight gains in a random walk; no weight becomes less certain than the prior had it.
         """
+
+    @abstractmethod
+    def rescale(self, belief: B, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place."""
 
     @abstractmethod
     def merge(self, shards: Sequence[B]) -> B:

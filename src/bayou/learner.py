@@ -119,7 +119,7 @@ class Learner:
         self._row = np.zeros((1, self.n_features), dtype=self._dtype)
         self._shape = (self.n_features,)
         self._target = np.zeros(1)
-        record = self._record(1)
+        record = self._one_record = self._record(1)
         if isinstance(self.likelihood, VectorLikelihood):
             self._kernels = vector_kernels(self.likelihood, self.rule)
             learn: Any = self.posterior.learn_vector
@@ -183,9 +183,32 @@ class Learner:
         counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
         return self._absorb(rows, mask, np.require(wanted, requirements="CW"), counts)
 
+    def learn_row(self, row: Array, mask: Mask, y: float) -> None:
+        """Learn from one row of the right type and shape, of finite values, with a legal target: nothing is checked."""
+        self._target[0] = y
+        record = self._one_record
+        done = self._learn(self.belief, self._kernels, self._params, row, mask, self._target, _EQUAL_WEIGHTS, record)
+        if done == 0:
+            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
+        value = record[0, -1] if self._vector is False else record[0, 0, -1]
+        if value != value:
+            value = self.likelihood.log_probability(self._target, self._latent(record))[0]
+        self.log_evidence += float(value)
+        self.n_examples += 1
+
+    def extend(self, n_features: int) -> None:
+        """Make room for more features, of which nothing is known but the prior."""
+        if n_features < self.n_features:
+            raise ShapeMismatch(f"`n_features` can only grow from {self.n_features}; got {n_features}.")
+        known, self.n_features = self.belief, n_features
+        self.belief = self._prior()
+        for array, old in zip(self.belief, known, strict=True):
+            array[tuple(slice(size) for size in old.shape)] = old
+        self._prepare()
+
     def forget(self, discount: float = 1.0, diffusion: float = 0.0) -> None:
         """Let go of the past: see `bayou.contracts.Posterior.forget`."""
-        for belief in self._beliefs():
+        for belief in self.beliefs():
             self.posterior.forget(belief, discount, diffusion)
 
     def copy(self) -> Learner:
@@ -212,7 +235,7 @@ class Learner:
     def _latents(self, rows: Array, mask: Mask) -> Latent:
         record = self._record(len(rows))
         if self._vector:
-            for belief, part in zip(self._beliefs(), record, strict=True):
+            for belief, part in zip(self.beliefs(), record, strict=True):
                 self._predict(belief, rows, mask, part)
         else:
             self._predict(self.belief, rows, mask, record)
@@ -229,8 +252,8 @@ class Learner:
         shape = (n, self.posterior.n_records)
         return np.empty((self.likelihood.n_latents, *shape) if self._vector else shape)
 
-    def _beliefs(self) -> list[Any]:
-        """The belief about each latent, as views."""
+    def beliefs(self) -> list[Any]:
+        """The belief about the weights of each latent, as views: just one, unless the likelihood has several latents."""
         if not self._vector:
             return [self.belief]
         kind = type(self.belief)

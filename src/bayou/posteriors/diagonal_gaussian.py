@@ -145,6 +145,11 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
                 array[...] = value
         belief.variance[...] += np.clip(prior.variance - belief.variance, 0.0, diffusion)
 
+    def rescale(self, belief: DiagonalBelief, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place."""
+        belief.mean[...] *= factor
+        belief.variance[...] *= factor**2
+
     def merge(self, shards: Sequence[DiagonalBelief]) -> DiagonalBelief:
         """The prior, times what each shard learnt beyond it."""
         return self._combine(self.prior(shards[0].mean.size), [(1.0, shard) for shard in shards])

@@ -155,6 +155,11 @@ class FullGaussian(Posterior[FullBelief]):
             factor, scale = factors.diffused(belief.factor, belief.scale, prior.scale, diffusion)
             self._write(belief, FullBelief(belief.mean, factor, scale))
 
+    def rescale(self, belief: FullBelief, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place."""
+        belief.mean[...] *= factor
+        belief.scale[...] *= factor**2
+
     def merge(self, shards: Sequence[FullBelief]) -> FullBelief:
         """The prior, times what each shard learnt beyond it."""
         return self._combine(self.prior(shards[0].mean.size), [(1.0, shard) for shard in shards])

@@ -274,6 +274,11 @@ class LowRankGaussian(Posterior[LowRankBelief]):
         if diffusion > 0.0:
             self._diffuse(belief, diffusion)
 
+    def rescale(self, belief: LowRankBelief, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place."""
+        belief.mean[...] *= factor
+        belief.deviation[...] *= factor
+
     def merge(self, shards: Sequence[LowRankBelief]) -> LowRankBelief:
         """The prior, times what each shard learnt beyond it, kept to the strongest directions."""
         return self._combine([(1.0, shard) for shard in shards], shards[0].mean.size)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import gammaln, stdtr, stdtrit
 
 from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
@@ -195,6 +195,13 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
         reach = stdtrit(2.0 * shape, 0.5 + 0.5 * coverage) * spread
         return np.column_stack([belief.mean - reach, belief.mean + reach])
 
+    def sign_probability(self, belief: NormalInverseGammaBelief) -> Vector:
+        """Probability that each weight has the sign of its mean."""
+        shape, rate = belief.noise
+        spread = np.sqrt(rate / shape * factors.variances_of(belief.factor, belief.scale))
+        probability: Vector = stdtr(2.0 * shape, np.abs(belief.mean) / spread)
+        return probability
+
     def forget(self, belief: NormalInverseGammaBelief, discount: float = 1.0, diffusion: float = 0.0) -> None:
         """Let go of the past, in place; ``diffusion`` is in units of the noise. See `Posterior.forget`. O(d^3)."""
         check_forgetting(discount, diffusion)
@@ -204,6 +211,11 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
         if diffusion > 0.0:
             factor, scale = factors.diffused(belief.factor, belief.scale, prior.scale, diffusion)
             self._write(belief, NormalInverseGammaBelief(belief.mean, factor, scale, belief.noise))
+
+    def rescale(self, belief: NormalInverseGammaBelief, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place: the noise scales with them."""
+        belief.mean[...] *= factor
+        belief.noise[1] *= factor**2
 
     def merge(self, shards: Sequence[NormalInverseGammaBelief]) -> NormalInverseGammaBelief:
         """The prior, times what each shard learnt beyond it."""

@@ -125,6 +125,11 @@ class SphericalGaussian(Posterior[SphericalBelief]):
             belief.mean[...], belief.variance[...] = kept
         belief.variance[...] += np.clip(self.prior_variance - belief.variance, 0.0, diffusion)
 
+    def rescale(self, belief: SphericalBelief, factor: float) -> None:
+        """Make it the belief about the weights times a factor, in place."""
+        belief.mean[...] *= factor
+        belief.variance[...] *= factor**2
+
     def merge(self, shards: Sequence[SphericalBelief]) -> SphericalBelief:
         """The prior, times what each shard learnt beyond it."""
         return self._combine(shards[0].mean.size, [(1.0, shard) for shard in shards])

@@ -1,0 +1,326 @@
+"""Classification: two classes by a scalar latent, more by one latent per class; classes may appear at any time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
+from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.summary import Summary
+from bayou.learner import Learner, Prediction
+from bayou.likelihoods import Probit, Softmax
+from bayou.posteriors import FullGaussian
+
+# The logistic function is close to the normal one of its argument over this.
+LOGISTIC_OVER_PROBIT = 1.702
+
+
+class OnlineClassifier(ClassifierMixin, OnlineEstimator):
+    """Bayesian linear classification, one pass, with calibrated probabilities.
+
+    ``likelihood`` is that of two classes, `Probit()` by default; three or more use `Softmax`. A class that was never seen
+    may appear at any time: what was learnt of the others is kept.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from bayou import OnlineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OnlineClassifier().fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> model = OnlineClassifier()
+    >>> for x, label in [({"size": 1.0}, "small"), ({"size": 9.0}, "large"), ({"size": 2.0}, "small")]:
+    ...     model.learn_one(x, label)
+    >>> model.predict_one({"size": 10.0})
+    'large'
+    """
+
+    _intercept = 3.0
+
+    def _default_posterior(self) -> Posterior[Any]:
+        return FullGaussian()
+
+    # --- learning
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget everything and learn the rows in order, in one pass."""
+        rows = self._rows(X, reset=True)
+        labels, weights = self._labels(y, len(rows)), self._weights(sample_weight, rows)
+        self._start(rows.shape[1], np.unique(labels).tolist())
+        self._learn_rows(rows, labels, weights)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn more rows, in order, from where the last call ended.
+
+        ``classes`` may name all classes beforehand; without it they are admitted as they appear.
+        """
+        self.learn_many(X, y, classes, sample_weight)
+        return self
+
+    def learn_many(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Matrix:
+        """Learn more rows; returns the probabilities given to each class before each target was used.
+
+        Columns are those of ``classes_`` afterwards; a class has probability 0 before it was known.
+        """
+        rows = self._rows(X, reset=not self._begun())
+        labels, weights = self._labels(y, len(rows)), self._weights(sample_weight, rows)
+        named = None if classes is None else np.unique(np.asarray(classes)).tolist()
+        if named is not None:
+            self._check_classes(labels, named)
+        if not self._begun():
+            self._start(rows.shape[1], named or [])
+        elif named is not None:
+            for label in named:
+                if label not in self._codes:
+                    self._admit(label)
+        return self._learn_rows(rows, labels, weights)
+
+    def learn_one(self, x: Mapping[Hashable, Any], y: Any) -> None:
+        """Learn from a dict of named values, any of which may be new, absent or None; the class may be new too."""
+        label = _label(y)
+        if not self._begun():
+            self._check_dict(x)
+            self._start(len(x), [], list(x))
+        mask = self._encode_one(x, learn=True)
+        code = self._codes.get(label)
+        if code is None:
+            code = self._admit(label)
+        self._learner_.learn_row(self._features, mask, code if self._is_multiclass else 2.0 * code - 1.0)
+
+    def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
+        if y is None:
+            raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        if len(labels) != n:
+            raise ShapeMismatch(f"`y` must have one label per row, {n}; got {len(labels)}.")
+        return labels
+
+    @staticmethod
+    def _check_classes(labels: NDArray[Any], named: Sequence[Any]) -> None:
+        unknown = sorted(set(np.unique(labels).tolist()) - set(named), key=str)
+        if unknown:
+            raise InvalidTarget(f"`y` must hold labels of `classes`, {list(named)}; got {unknown[0]!r}.")
+
+    def _start(self, n_columns: int, labels: Sequence[Any], names: list[Hashable] | None = None) -> None:
+        self._begin(n_columns, names)
+        self._codes: dict[Any, int] = {label: code for code, label in enumerate(labels)}
+        self._is_multiclass = len(labels) > 2
+        self._learner_ = self._learner(Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood())
+        self._order_classes()
+
+    def _binary_likelihood(self) -> Likelihood:
+        return Probit() if self.likelihood is None else self.likelihood
+
+    def _learn_rows(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
+        parts: list[tuple[list[Any], Matrix]] = []
+        start = 0
+        for row in [*_first_appearances(labels, self._codes), len(rows)]:
+            if row > start:  # rows of known classes, up to the next that is new
+                part = slice(start, row)
+                parts.append((list(self._codes), self._learn_known(rows[part], labels[part], weights[part])))
+                start = row
+            if row < len(rows):
+                self._admit(_label(labels[row]))
+        given = np.zeros((len(rows), len(self._codes)))
+        position = {label: column for column, label in enumerate(self.classes_.tolist())}
+        start = 0
+        for known, probabilities in parts:
+            given[start : start + len(probabilities), [position[label] for label in known]] = probabilities
+            start += len(probabilities)
+        return given
+
+    def _learn_known(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
+        """Learn rows whose classes are all known; probabilities in the order in which classes were admitted."""
+        values, inverse = np.unique(labels, return_inverse=True)
+        codes = np.array([self._codes[label] for label in values.tolist()], dtype=np.float64)[inverse]
+        targets = codes if self._is_multiclass else 2.0 * codes - 1.0
+        features, missing = self._encode(rows, weights, learn=True)
+        prediction = self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
+        return self._probabilities(prediction.latent)
+
+    # --- classes
+
+    def _admit(self, label: Any) -> int:
+        """A class that was never seen; what is known of the others is kept."""
+        count = len(self._codes)
+        if self._codes and type(label) is not type(next(iter(self._codes))):
+            known = next(iter(self._codes))
+            raise InvalidTarget(f"labels must be of one type; got {label!r} after {known!r}.")
+        if count >= 2:
+            self._learner_ = self._with_one_class_more()
+            self._is_multiclass = True
+        self._codes[label] = count
+        self._order_classes()
+        return count
+
+    def _with_one_class_more(self) -> Learner:
+        """One latent per class; the new one has the prior, but for an intercept that tells how rare it is so far."""
+        known, count = self._learner_, len(self._codes)
+        learner = self._learner(Softmax(count + 1))
+        learner.n_examples, learner.log_evidence = known.n_examples, known.log_evidence
+        if self._is_multiclass:
+            for array, old in zip(learner.belief, known.belief, strict=True):
+                array[:count] = old
+        else:  # two classes: half of their one latent each, against each other, as logits
+            for code, sign in enumerate((-1.0, 1.0)):
+                half = type(known.belief)(*(array.copy() for array in known.belief))
+                known.posterior.rescale(half, LOGISTIC_OVER_PROBIT / math.sqrt(2.0))
+                half.mean[...] *= sign / math.sqrt(2.0)
+                for array, part in zip(learner.belief, half, strict=True):
+                    array[code] = part
+        if self._first:
+            rarity = math.log(1.0 + known.n_examples) / self._intercept
+            learner.belief.mean[count, 0] = learner.belief.mean[:count, 0].mean() - rarity
+        return learner
+
+    def _order_classes(self) -> None:
+        labels = list(self._codes)
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        self.classes_ = np.array([labels[code] for code in order]) if labels else np.zeros(0)
+        self._class_order = order
+
+    # --- predicting
+
+    def predict_proba(self, X: ArrayLike) -> Matrix:
+        """Probability of each class, in the order of ``classes_``."""
+        return self._probabilities(self._predictions(X).latent)[:, self._class_order]
+
+    def predict_log_proba(self, X: ArrayLike) -> Matrix:
+        """Log probability of each class, in the order of ``classes_``."""
+        return self._log_probabilities(self._predictions(X).latent)[:, self._class_order]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row."""
+        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return labels
+
+    def decision_function(self, X: ArrayLike) -> Matrix | Vector:
+        """Log odds of the second class; with more than two classes, log probabilities."""
+        logs = self.predict_log_proba(X)
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    def predict_one(self, x: Mapping[Hashable, Any]) -> Any:
+        """The most probable class of a dict of named values; None before anything was learnt."""
+        probabilities = self.predict_proba_one(x)
+        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+
+    def predict_proba_one(self, x: Mapping[Hashable, Any]) -> dict[Any, float]:
+        """Probability of each class; empty before anything was learnt."""
+        if not self._begun() or not self._codes:
+            return {}
+        values = self._probabilities(self._predict_dict(x).latent)[0]
+        return {label: float(values[code]) for label, code in self._codes.items()}
+
+    def _log_probabilities(self, latent: Latent) -> Matrix:
+        """Per class, in the order in which classes were admitted."""
+        likelihood, count = self._learner_.likelihood, len(self._codes)
+        if count == 1:  # nothing else is known yet
+            return np.zeros((len(latent.mean), 1))
+        targets = range(count) if self._is_multiclass else (-1.0, 1.0)
+        rows = len(latent.mean)
+        return np.column_stack([likelihood.log_probability(np.full(rows, float(t)), latent) for t in targets])
+
+    def _probabilities(self, latent: Latent) -> Matrix:
+        """Per class, in the order in which classes were admitted."""
+        likelihood = self._learner_.likelihood
+        if isinstance(likelihood, Softmax):
+            return likelihood.probabilities(latent)
+        probabilities = np.exp(self._log_probabilities(latent))
+        return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+    # --- what was learnt
+
+    @property
+    def coef_(self) -> Matrix:
+        """Expected weight per unit of each raw input: one row for two classes (towards the second), else one per class."""
+        return np.stack([sign * b.mean[self._first :] / self._weight_scale() for sign, b in self._oriented()])
+
+    @property
+    def intercept_(self) -> Vector:
+        """Expected latent where all raw inputs are zero."""
+        direction = self._intercept_direction()
+        return np.array([sign * float(b.mean @ direction) for sign, b in self._oriented()])
+
+    def coef_interval(self, coverage: float = 0.9) -> Matrix:
+        """Central interval of each weight: (low, high) per input; with more than two classes, per class and input."""
+        intervals = []
+        for sign, belief in self._oriented():
+            ends = sign * self._learner_.posterior.intervals(belief, coverage)[self._first :]
+            intervals.append(np.sort(ends, axis=1) / self._weight_scale()[:, None])
+        return np.stack(intervals) if self._is_multiclass else intervals[0]
+
+    def summary(self, coverage: float = 0.9) -> Summary:
+        """Each weight with its deviation, interval and the probability of its sign, in raw units."""
+        self._check_begun()
+        names, scale = self._input_names(), 1.0 / self._weight_scale()
+        parts = []
+        for label, (sign, belief) in zip(self.classes_[-len(self._oriented()) :], self._oriented(), strict=True):
+            prefix = f"{label}: " if self._is_multiclass else ""
+            labelled = [prefix + name for name in names]
+            parts.append(Summary.of(labelled, self._learner_.posterior, belief, self._first, sign * scale, coverage))
+        return Summary.joined(parts)
+
+    def _oriented(self) -> list[tuple[float, Any]]:
+        """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
+        self._check_begun()
+        beliefs = self._learner_.beliefs()
+        if self._is_multiclass:
+            return [(1.0, beliefs[code]) for code in self._class_order]
+        return [(1.0 if self._class_order in ([0], [0, 1], []) else -1.0, beliefs[0])]
+
+    # --- as data
+
+    def to_state(self) -> State:
+        """All that this estimator is, as data."""
+        state = super().to_state()
+        if self._begun():
+            state.config["classes"] = list(self._codes)
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The estimator that this data describes; it continues to the last bit."""
+        model = super().from_state(state)
+        if model._begun():
+            model._codes = {label: code for code, label in enumerate(state.config["classes"])}
+            model._is_multiclass = isinstance(model._learner_.likelihood, Softmax)
+            model._order_classes()
+            if model.classes_.size and "class_type" in state.config:
+                model.classes_ = model.classes_.astype(state.config["class_type"])
+        return model
+
+
+def _label(y: Any) -> Any:
+    """A label as a plain Python value, so that 1 and numpy's 1 are one class."""
+    label = y.item() if isinstance(y, np.generic) else y
+    if label is None or (isinstance(label, float) and not math.isfinite(label)):
+        raise InvalidTarget(f"a label must be a value that can be known again; got {label!r}.")
+    return label
+
+
+def _first_appearances(labels: NDArray[Any], known: Mapping[Any, int]) -> list[int]:
+    """Rows at which labels appear that are not known yet, in order."""
+    values, first = np.unique(labels, return_index=True)
+    return sorted(int(row) for value, row in zip(values.tolist(), first, strict=True) if value not in known)

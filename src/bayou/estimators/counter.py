@@ -1,0 +1,40 @@
+"""Counts: Poisson regression with a log link, or any likelihood of counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from bayou.contracts import Likelihood, Posterior
+from bayou.estimators.numbers import NumberEstimator
+from bayou.likelihoods import Poisson
+from bayou.posteriors import FullGaussian
+
+
+class OnlineCounter(RegressorMixin, NumberEstimator):
+    """Bayesian regression of counts (0, 1, 2, ...), one pass.
+
+    ``likelihood`` is `Poisson()` by default; for counts that vary more than their mean use `NegativeBinomial`.
+    ``coef_`` are effects on the logarithm of the rate.
+
+    >>> import numpy as np
+    >>> from bayou import OnlineCounter
+    >>> x = np.repeat([[0.0], [1.0]], 50, axis=0)
+    >>> model = OnlineCounter().fit(x, np.tile([1, 2, 3, 2, 2], 20) + 6 * x[:, 0].astype(int))
+    >>> model.predict([[0.0], [1.0]]).round(0)
+    array([2., 8.])
+    """
+
+    _intercept = 10.0  # rates span many orders of magnitude
+
+    def _default_likelihood(self) -> Likelihood:
+        return Poisson()
+
+    def _default_posterior(self) -> Posterior[Any]:
+        return FullGaussian()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

@@ -1,0 +1,136 @@
+"""What regression and counting share: targets that are numbers, and one latent."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import column_or_1d
+
+from bayou.contracts import Mask, Matrix, Vector
+from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.summary import Summary
+from bayou.learner import Prediction
+
+
+class NumberEstimator(OnlineEstimator):
+    """Learns and predicts numbers."""
+
+    def _targets(self, y: ArrayLike, n: int) -> Vector:
+        targets = column_or_1d(y, dtype=np.float64, warn=True)
+        if len(targets) != n:
+            raise ShapeMismatch(f"`y` must have one value per row, {n}; got {len(targets)}.")
+        if not np.all(np.isfinite(targets)):
+            row = int(np.argmin(np.isfinite(targets)))
+            raise InvalidTarget(f"Input y contains NaN or infinity: got {targets[row]} in row {row}.")
+        return np.require(targets, requirements="CW")
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget everything and learn the rows in order, in one pass."""
+        if y is None:
+            raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        rows = self._rows(X, reset=True)
+        targets, weights = self._targets(y, len(rows)), self._weights(sample_weight, rows)
+        likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
+        likelihood.check_targets(targets)
+        self._start(rows.shape[1])
+        self._learn_rows(rows, targets, weights)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn more rows, in order, from where the last call ended."""
+        self.learn_many(X, y, sample_weight)
+        return self
+
+    def learn_many(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Prediction:
+        """Learn more rows; returns the predictions made before each target was used."""
+        rows = self._rows(X, reset=not self._begun())
+        targets, weights = self._targets(y, len(rows)), self._weights(sample_weight, rows)
+        if not self._begun():
+            likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
+            likelihood.check_targets(targets)
+            self._start(rows.shape[1])
+        self._learner_.likelihood.check_targets(targets)
+        return self._learn_rows(rows, targets, weights)
+
+    def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
+        self._begin(n_columns, names)
+        self._learner_ = self._learner(self._default_likelihood() if self.likelihood is None else self.likelihood)
+
+    def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        features, missing = self._encode(rows, weights, learn=True)
+        return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
+
+    def learn_one(self, x: Mapping[Hashable, Any], y: float) -> None:
+        """Learn from a dict of named values, any of which may be new, absent or None."""
+        self._check_target(y)
+        if not self._begun():
+            self._check_dict(x)
+            self._start(len(x), list(x))
+        mask = self._encode_one(x, learn=True)
+        self._learn_encoded(mask, y)
+
+    def _check_target(self, y: float) -> None:
+        likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
+        likelihood.check_targets(np.array([y], dtype=np.float64))
+
+    def _learn_encoded(self, mask: Mask, y: float) -> None:
+        self._learner_.learn_row(self._features, mask, y)
+
+    def predict_one(self, x: Mapping[Hashable, Any]) -> float:
+        """Expected target of a dict of named values; 0 before anything was learnt."""
+        return float(self._predict_dict(x).mean[0]) if self._begun() else 0.0
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Expected target of each row; with ``return_std``, also its predictive standard deviation."""
+        prediction = self._predictions(X)
+        return (prediction.mean, np.sqrt(prediction.variance)) if return_std else prediction.mean
+
+    def predict_var(self, X: ArrayLike) -> Vector:
+        """Predictive variance of the target of each row."""
+        variance: Vector = self._predictions(X).variance
+        return variance
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """Central intervals that the targets fall into with this probability: one row (low, high) per row."""
+        interval: Matrix = self._predictions(X).interval(coverage)
+        return interval
+
+    def predict_quantiles(self, X: ArrayLike, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Matrix:
+        """Predictive quantiles: a row per row, a column per probability in ``alpha``."""
+        quantiles: Matrix = self._predictions(X).quantiles(alpha)
+        return quantiles
+
+    @property
+    def coef_(self) -> Vector:
+        """Expected weight per unit of each raw input."""
+        self._check_begun()
+        mean: Vector = self._learner_.belief.mean[self._first :] / self._weight_scale()
+        return mean * self._target_scale()
+
+    @property
+    def intercept_(self) -> float:
+        """Expected latent where all raw inputs are zero."""
+        self._check_begun()
+        return float(self._learner_.belief.mean @ self._intercept_direction()) * self._target_scale() + self._target_location()
+
+    def coef_interval(self, coverage: float = 0.9) -> Matrix:
+        """Central interval of each weight: one row (low, high) per input."""
+        self._check_begun()
+        intervals = self._learner_.posterior.intervals(self._learner_.belief, coverage)[self._first :]
+        return intervals * (self._target_scale() / self._weight_scale())[:, None]
+
+    def summary(self, coverage: float = 0.9) -> Summary:
+        """Each weight with its deviation, interval and the probability of its sign, in raw units."""
+        self._check_begun()
+        learner, scale = self._learner_, self._target_scale() / self._weight_scale()
+        return Summary.of(self._input_names(), learner.posterior, learner.belief, self._first, scale, coverage)
+
+    def _target_scale(self) -> float:
+        return 1.0
+
+    def _target_location(self) -> float:
+        return 0.0

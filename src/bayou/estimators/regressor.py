@@ -1,0 +1,129 @@
+"""Regression with intervals: by default the noise is learnt, in units that the targets themselves set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import column_or_1d
+
+from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
+from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.estimators.numbers import NumberEstimator
+from bayou.estimators.units import Units
+from bayou.learner import Prediction
+from bayou.likelihoods import Gaussian
+from bayou.posteriors import NormalInverseGamma
+
+LARGEST_TARGET = 1e140
+
+
+class OnlineRegressor(RegressorMixin, NumberEstimator):
+    """Bayesian linear regression, one pass, with intervals that cover.
+
+    By default weights and noise are learnt together (`NormalInverseGamma`), so there is nothing to set: targets are
+    measured in units of their own spread. With a ``posterior`` that does not learn the noise, targets are taken as they
+    are, and ``likelihood`` says how they scatter.
+
+    >>> import numpy as np
+    >>> from bayou import OnlineRegressor
+    >>> x = np.linspace(0, 1, 50)[:, None]
+    >>> model = OnlineRegressor().fit(x, 3 * x[:, 0] + 5 + 0.1 * np.cos(40 * x[:, 0]))
+    >>> model.predict([[0.5]]).round(1), model.coef_.round(1)
+    (array([6.5]), array([3.]))
+    """
+
+    def _default_likelihood(self) -> Likelihood:
+        return Gaussian()
+
+    def _default_posterior(self) -> Posterior[Any]:
+        return NormalInverseGamma(prior_variance=100.0)
+
+    def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
+        super()._start(n_columns, names)
+        self._units = Units(self._first == 1)
+
+    def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        if not self._learner_.posterior.learns_noise:
+            return super()._learn_rows(rows, targets, weights)
+        latents, start = [], 0
+        for stop in self._units.segments(weights if weights.size else np.ones(len(targets))):
+            part = slice(start, stop)
+            before = self._units.current
+            scaled = self._units.enter(targets[part])
+            latents.append(_raw(super()._learn_rows(rows[part], scaled, weights[part]).latent, before))
+            self._units.leave(targets[part], weights[part], self._learner_)
+            start = stop
+        joined = (np.concatenate(parts) for parts in zip(*latents, strict=True)) if latents else (np.zeros(0),) * 4
+        return Prediction(self._learner_.likelihood, Latent(*joined))
+
+    def _learn_encoded(self, mask: Any, y: float) -> None:
+        if not self._learner_.posterior.learns_noise:
+            super()._learn_encoded(mask, y)
+            return
+        units, target = self._units, np.array([y], dtype=np.float64)
+        self._learner_.learn_row(self._features, mask, float(units.enter(target)[0]))
+        units.leave(target, np.ones(1), self._learner_)
+
+    def _check_target(self, y: float) -> None:
+        try:
+            legal = math.isfinite(y) and abs(y) <= LARGEST_TARGET
+        except TypeError:
+            legal = False
+        if not legal:
+            raise InvalidTarget(f"the target must be a finite number below {LARGEST_TARGET:g} in size; got {y!r}.")
+
+    def _targets(self, y: ArrayLike, n: int) -> Vector:
+        targets = super()._targets(y, n)
+        for target in targets[np.abs(targets) > LARGEST_TARGET][:1]:
+            raise InvalidTarget(f"targets must be below {LARGEST_TARGET:g} in size; got {target}.")
+        return targets
+
+    def _predict_rows(self, rows: Matrix) -> Prediction:
+        return self._in_raw_units(super()._predict_rows(rows))
+
+    def _predict_dict(self, x: Mapping[Hashable, Any]) -> Prediction:
+        return self._in_raw_units(super()._predict_dict(x))
+
+    def _in_raw_units(self, prediction: Prediction) -> Prediction:
+        if not self._learner_.posterior.learns_noise:
+            return prediction
+        return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current))
+
+    def _target_scale(self) -> float:
+        return self._units.current[1] if self._learner_.posterior.learns_noise else 1.0
+
+    def _target_location(self) -> float:
+        return self._units.current[0] if self._learner_.posterior.learns_noise else 0.0
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log density that was given to all targets learnt so far, each before it was seen."""
+        self._check_begun()
+        return self._learner_.log_evidence - (self._units.log_scales if self._learner_.posterior.learns_noise else 0.0)
+
+    def to_state(self) -> State:
+        """All that this estimator is, as data."""
+        state = super().to_state()
+        if self._begun():
+            state.arrays.update(self._units.to_arrays())
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The estimator that this data describes; it continues to the last bit."""
+        model = super().from_state(state)
+        if model._begun():
+            model._units = Units(model._first == 1)
+            model._units.from_arrays(state.arrays)
+        return model
+
+
+def _raw(latent: Latent, units: tuple[float, float]) -> Latent:
+    """The same, told in raw units: the noise carries the scale."""
+    location, scale = units
+    return Latent(location + scale * latent.mean, latent.variance, scale**2 * latent.noise, latent.degrees)
