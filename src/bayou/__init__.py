@@ -1,0 +1,88 @@
+"""Bayesian online updates: learn from a stream in one pass, without a learning rate, and say how sure you are.
+
+Names are resolved when they are first used, so that ``import bayou`` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayou.encoders import Standardizer
+    from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
+    from bayou.learner import Learner, Prediction
+    from bayou.likelihoods import (
+        FlipProbit,
+        Gaussian,
+        Logistic,
+        NegativeBinomial,
+        Ordinal,
+        Poisson,
+        Probit,
+        Softmax,
+        Step,
+        StudentT,
+    )
+    from bayou.modelfile import load, save
+    from bayou.posteriors import (
+        DiagonalGaussian,
+        FullGaussian,
+        LowRankGaussian,
+        NormalInverseGamma,
+        SphericalGaussian,
+    )
+    from bayou.rules import Iterated, Linearized, MomentMatching, Variational
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DiagonalGaussian",
+    "FlipProbit",
+    "FullGaussian",
+    "Gaussian",
+    "Iterated",
+    "Learner",
+    "Linearized",
+    "Logistic",
+    "LowRankGaussian",
+    "MomentMatching",
+    "NegativeBinomial",
+    "NormalInverseGamma",
+    "OnlineClassifier",
+    "OnlineCounter",
+    "OnlineRegressor",
+    "Ordinal",
+    "Poisson",
+    "Prediction",
+    "Probit",
+    "Softmax",
+    "SphericalGaussian",
+    "Standardizer",
+    "Step",
+    "StudentT",
+    "Variational",
+    "load",
+    "save",
+]
+
+_NAMES = {
+    "encoders": "Standardizer",
+    "estimators": "OnlineClassifier OnlineCounter OnlineRegressor",
+    "learner": "Learner Prediction",
+    "likelihoods": "FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step StudentT",
+    "modelfile": "load save",
+    "posteriors": "DiagonalGaussian FullGaussian LowRankGaussian NormalInverseGamma SphericalGaussian",
+    "rules": "Iterated Linearized MomentMatching Variational",
+}
+_HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'bayou' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ import scipy.linalg
 from bayou.contracts import Array, Mask, Matrix, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.sites import smallest_variance
 
 ROWS = 4
 
@@ -85,6 +86,7 @@ def downdate(
     """
     n = projection.size
     n_fours = n - n % ROWS
+    floor = smallest_variance(scale)
     a = 1.0
     for j in range(0, n_fours, ROWS):
         f0, f1, f2, f3 = projection[j], projection[j + 1], projection[j + 2], projection[j + 3]
@@ -94,10 +96,10 @@ def downdate(
         a3 = a2 + precision * f2 * g2
         a4 = a3 + precision * f3 * g3
         h0, h1, h2, h3 = -precision * f0 / a, -precision * f1 / a1, -precision * f2 / a2, -precision * f3 / a3
-        scale[j] *= a / a1
-        scale[j + 1] *= a1 / a2
-        scale[j + 2] *= a2 / a3
-        scale[j + 3] *= a3 / a4
+        scale[j] = max(scale[j] * (a / a1), floor)
+        scale[j + 1] = max(scale[j + 1] * (a1 / a2), floor)
+        scale[j + 2] = max(scale[j + 2] * (a2 / a3), floor)
+        scale[j + 3] = max(scale[j + 3] * (a3 / a4), floor)
         a = a4
         row0, row1, row2, row3 = factor[j, :j], factor[j + 1, :j], factor[j + 2, :j], factor[j + 3, :j]
         left = direction[:j]
@@ -120,7 +122,7 @@ def downdate(
         g = scale[j] * f
         b = a + precision * f * g
         h = -precision * f / a
-        scale[j] *= a / b
+        scale[j] = max(scale[j] * (a / b), floor)
         a = b
         row, left = factor[j, :j], direction[:j]
         for i in range(left.size):

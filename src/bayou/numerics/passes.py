@@ -62,7 +62,7 @@ def learn(
         for piece in range(count):
             mean, variance = marginal(belief, x)
             blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
-            if not np.isfinite(mean + variance + blur):
+            if not abs(mean + variance + blur) < np.inf:  # isfinite does not survive the reordering of sums
                 return n
             value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, weight / count)
             if piece == 0:
@@ -95,7 +95,7 @@ def learn_vector(
                 if n < missing.shape[0]:
                     blur[c] = scatter(latent_belief(belief, c), missing[n])
                 total[c] = variance[c] + blur[c]
-            if not np.isfinite(mean.sum() + total.sum()):
+            if not abs(mean.sum() + total.sum()) < np.inf:
                 return n
             value = call_vector_site(kernels, kernels, targets[n], mean, total, params, slope, precision)
             for c in range(k):

@@ -3,6 +3,7 @@
 Each takes the table of addresses that `bayou.learner` makes, then the arguments of the kernel (see `bayou.contracts`).
 """
 
+from functools import cache
 from typing import Any
 
 from bayou.contracts import Rule, ScalarLikelihood, VectorLikelihood
@@ -39,6 +40,22 @@ def scalar_kernels(likelihood: ScalarLikelihood, rule: Rule) -> Any:
             (EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
         ]
     )
+
+
+@cache
+def _likelihood_kernels(likelihood: type[ScalarLikelihood]) -> Any:
+    return addresses(
+        [
+            (LOG_DENSITY, likelihood.log_density),
+            (LOG_EVIDENCE, likelihood.log_evidence),
+            (EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
+        ]
+    )
+
+
+def likelihood_kernels(likelihood: ScalarLikelihood) -> Any:
+    """Addresses of a likelihood alone, for those who ask it without a rule."""
+    return _likelihood_kernels(type(likelihood))
 
 
 def vector_kernels(likelihood: VectorLikelihood, rule: Rule) -> Any:

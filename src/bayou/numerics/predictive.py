@@ -5,13 +5,12 @@ be far narrower or far wider than the belief. In f = place + width sinh(u) both 
 accurate to about 1e-10 with few points.
 """
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy import special
 
-from bayou.contracts import Kernel, Latent, Matrix, ScalarLikelihood, Vector
+from bayou.contracts import Latent, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.pointers import call_log_evidence, likelihood_kernels
 
@@ -19,7 +18,6 @@ NODES = 129
 REACH = 9.0  # standard deviations of the belief
 PAIRS_AT_ONCE = 2048  # bounds the memory to some megabytes
 MOST_STEPS = 120
-LARGEST_COUNT = 2.0**53  # beyond, counts are no longer told apart
 
 
 @kernel
@@ -27,7 +25,7 @@ def _log_evidences(
     kernels: Vector, targets: Vector, mean: Vector, variance: Vector, params: Vector, result: Vector
 ) -> None:
     for i in range(targets.size):
-        result[i] = call_log_evidence(kernels, targets[i], mean[i], variance[i], params)[0]
+        result[i] = call_log_evidence(kernels, kernels, targets[i], mean[i], variance[i], params)[0]
 
 
 def log_evidences(likelihood: ScalarLikelihood, targets: Vector | float, latent: Latent) -> Vector:
@@ -52,7 +50,9 @@ def binary_quantiles(likelihood: ScalarLikelihood, latent: Latent, probabilities
     return np.where(down[:, None] >= np.asarray(probabilities), -1.0, 1.0)
 
 
-def smoothed(conditional: Callable[[Vector], Vector], place: Vector, width: Vector, mean: Vector, spread: Vector) -> Vector:
+def smoothed(
+    conditional: Callable[[Vector], Vector], place: Vector, width: Vector, mean: Vector, spread: Vector
+) -> Vector:
     """E conditional(f) for f ~ N(mean, spread^2) per row, where conditional is a step at place of some width."""
     low, high = (np.arcsinh((mean + side * REACH * spread - place) / width) for side in (-1.0, 1.0))
     u = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, NODES)
@@ -62,13 +62,19 @@ def smoothed(conditional: Callable[[Vector], Vector], place: Vector, width: Vect
     return np.asarray((weights * conditional(f)).sum(axis=1) / weights.sum(axis=1))
 
 
-def crossing(excess: Callable[[Vector], Vector], low: Vector, high: Vector, tolerance: float = 1e-13) -> Vector:
-    """Where each row of an increasing function passes zero, known to lie between low and high (Illinois' method)."""
-    low, high = low.copy(), high.copy()
+def crossing(
+    excess: Callable[[Vector], Vector], low: Vector, high: Vector, tolerance: Callable[[Vector], Vector]
+) -> Vector:
+    """Where each row of an increasing function passes zero between low and high, by Illinois' method.
+
+    The end of the interval beyond which it lies, if it does not pass zero in between.
+    """
     at_low, at_high = excess(low), excess(high)
+    low, high = np.where(at_high < 0.0, high, low), np.where(at_low >= 0.0, low, high)
+    last_moved = np.zeros_like(low)
     for step in range(MOST_STEPS):
         gap = high - low
-        if np.all(gap <= tolerance * np.maximum(np.abs(low), np.abs(high)) + np.finfo(float).tiny):
+        if np.all(gap <= tolerance(high)):
             break
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             secant = high - at_high * gap / (at_high - at_low)
@@ -76,15 +82,16 @@ def crossing(excess: Callable[[Vector], Vector], low: Vector, high: Vector, tole
         usable = np.isfinite(secant) & (secant > low) & (secant < high) & (not bisect)
         middle = np.where(usable, secant, low + 0.5 * gap)
         value = excess(middle)
-        above = value >= 0.0
-        at_low = np.where(above, 0.5 * at_low, value)
-        at_high = np.where(above, value, 0.5 * at_high)
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        moved = np.where(value >= 0.0, 1.0, -1.0)
+        stale = np.where(moved == last_moved, 0.5, 1.0)
+        at_low, at_high = np.where(moved > 0, stale * at_low, value), np.where(moved > 0, value, stale * at_high)
+        low, high = np.where(moved > 0, low, middle), np.where(moved > 0, middle, high)
+        last_moved = moved
     return high
 
 
 def by_pairs(solve: Callable[[Vector, Vector, Vector], Vector], latent: Latent, probabilities: Vector) -> Matrix:
-    """Solve for each example and probability (given: mean, standard deviation, probability), some thousands at a time."""
+    """Solve for each example and probability, given mean, standard deviation and probability, in portions."""
     mean, variance, wanted = np.broadcast_arrays(
         np.asarray(latent.mean)[:, None], np.asarray(latent.variance)[:, None], np.asarray(probabilities, np.float64)
     )
@@ -122,29 +129,12 @@ def count_quantiles(
 
         # Ends at the largest count that is a number; beyond the answer is infinite.
         top = np.clip(mean + REACH * spread + 40.0 * (1.0 + width(np.zeros_like(mean)) ** 2), 1.0, 700.0)
-        count = np.round(np.expm1(crossing(excess, np.zeros_like(mean), top, 1e-12)))
-        for shift in (0.0, -1.0, -1.0):  # the crossing is that of a smooth interpolation: settle on the integer
-            nearby = np.maximum(count + shift, 0.0)
-            count = np.where(below(nearby, mean, spread) >= wanted, nearby, count + (shift == 0.0))
+        log_count = crossing(excess, np.zeros_like(mean), top, lambda high: 0.2 * np.exp(-high) + 1e-13 * high)
+        count = np.floor(np.expm1(log_count)) + 1.0
+        for _ in range(2):  # the crossing is that of an interpolation in the count: settle on the integer
+            fewer = np.maximum(count - 1.0, 0.0)
+            count = np.where(below(fewer, mean, spread) >= wanted, fewer, count)
         count = np.where(below(np.full_like(mean, np.expm1(700.0)), mean, spread) < wanted, np.inf, count)
         return np.where(wanted >= 1.0, np.inf, np.where(wanted <= 0.0, 0.0, count))
 
     return by_pairs(solve, latent, probabilities)
-
-
-def normal_log_density(z: Vector) -> Vector:
-    """log N(z; 0, 1)."""
-    return -0.5 * z**2 - 0.5 * math.log(2.0 * math.pi)
-
-
-__all__ = [name for name in dir() if not name.startswith("_")] and [
-    "binary_moments",
-    "binary_quantiles",
-    "by_pairs",
-    "count_quantiles",
-    "crossing",
-    "log_evidences",
-    "normal_log_density",
-    "smoothed",
-]
-assert isinstance(log_evidences, Kernel) if False else True

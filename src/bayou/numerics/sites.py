@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from bayou.contracts import Vector
+from bayou.contracts import Array, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.pointers import call_site
 
@@ -12,6 +12,12 @@ NARROWEST = 1e-6
 LARGEST = 1e200
 # A weight of up to so many rows is absorbed one by one; beyond, each of so many pieces carries an equal share.
 MOST_PIECES = 64
+
+
+@kernel
+def smallest_variance(variances: Array) -> float:
+    """Below this a variance of the array's type would soon be zero: a model surer than that has collapsed."""
+    return 1e-36 if variances.itemsize == 4 else 1e-290
 
 
 @kernel

@@ -13,6 +13,7 @@ from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.sites import smallest_variance
 
 PROJECTIONS = ("moments", "precision")
 
@@ -52,18 +53,19 @@ def absorb(belief: DiagonalBelief, x: Array, slope: float, precision: float, var
     gain = 1.0 / (1.0 + precision * variance)
     step = slope * gain
     weight_mean, weight_variance = belief.mean, belief.variance
+    floor = smallest_variance(weight_variance)
     if belief.precisions_add[0] == 1.0:
         for j in range(x.size):
             direction = weight_variance[j] * x[j]
             weight_mean[j] += step * direction
-            weight_variance[j] /= 1.0 + precision * direction * x[j]
+            weight_variance[j] = max(weight_variance[j] / (1.0 + precision * direction * x[j]), floor)
     else:
         # 1 - gain * p * c x^2, written with what the other weights have, so that rounding cannot make it negative
         for j in range(x.size):
             direction = weight_variance[j] * x[j]
             others = max(variance - direction * x[j], 0.0)
             weight_mean[j] += step * direction
-            weight_variance[j] *= gain + gain * precision * others
+            weight_variance[j] = max(weight_variance[j] * (gain + gain * precision * others), floor)
 
 
 @vectorized_kernel

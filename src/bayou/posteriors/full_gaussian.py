@@ -79,7 +79,7 @@ def learn(
         for piece in range(count):
             mean, variance = factors.marginal(belief.mean, belief.scale, x, here)
             blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
-            if not np.isfinite(mean + variance + blur):
+            if not abs(mean + variance + blur) < np.inf:
                 return n
             value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, weight / count)
             if piece == 0:

@@ -233,32 +233,32 @@ class LowRankGaussian(Posterior[LowRankBelief]):
 
     def covariance(self, belief: LowRankBelief) -> Matrix:
         """Covariance of the weights, written out."""
-        basis, known = _subspace(belief)
-        inner = np.eye(belief.mean.size) - basis.T @ known @ basis
-        return belief.deviation[:, None] * inner * belief.deviation
+        basis, inner = _subspace(belief)
+        outside = np.eye(belief.mean.size) - basis.T @ basis
+        deviation = belief.deviation.astype(np.float64)
+        return deviation[:, None] * (outside + basis.T @ inner @ basis) * deviation
 
     def variances(self, belief: LowRankBelief) -> Vector:
         """Variance of each weight."""
-        basis, known = _subspace(belief)
-        inner = 1.0 - np.einsum("mj,mi,ij->j", basis, known, basis)
-        result: Vector = belief.deviation**2 * inner
+        basis, inner = _subspace(belief)
+        outside = np.maximum(1.0 - np.sum(basis**2, axis=0), 0.0)
+        inside = np.einsum("mj,mi,ij->j", basis, inner, basis)
+        result: Vector = belief.deviation.astype(np.float64) ** 2 * (outside + inside)
         return result
 
     def sample(self, belief: LowRankBelief, n: int, seed: int | np.random.Generator) -> Matrix:
         """So many draws of the weights, one per row."""
         generator = np.random.default_rng(seed)
-        basis, known = _subspace(belief)
+        basis, inner = _subspace(belief)
         normal = generator.standard_normal((n, belief.mean.size))
-        inner = np.linalg.cholesky(np.eye(len(basis)) - known)
         along = normal @ basis.T
-        whitened = normal + (along @ inner.T - along) @ basis
+        whitened = normal + (along @ np.linalg.cholesky(inner).T - along) @ basis
         draws: Matrix = belief.mean + whitened * belief.deviation
         return draws
 
     def log_density(self, belief: LowRankBelief, weights: Vector) -> float:
         """Log density of the belief at some weights."""
-        basis, known = _subspace(belief)
-        inner = np.eye(len(basis)) - known
+        basis, inner = _subspace(belief)
         z = (weights - belief.mean) / belief.deviation
         along = basis @ z
         squares = z @ z - along @ along + along @ np.linalg.solve(inner, along)
@@ -291,9 +291,10 @@ class LowRankGaussian(Posterior[LowRankBelief]):
         """Exact: what is added to the diagonal leaves I - Q (I - K) Q' of the same rank, in new coordinates."""
         prior = per_weight("prior_variance", self.prior_variance, belief.mean.size)
         room = np.clip(prior - self.variances(belief), 0.0, diffusion)
-        basis, known = _subspace(belief)
+        basis, inner = _subspace(belief)
         deviation = np.sqrt(belief.deviation.astype(np.float64) ** 2 + room)
         rows, corner = np.linalg.qr((basis * (belief.deviation / deviation)).T)
+        known = np.eye(len(basis)) - inner
         factor, scale = factors.factors_of_covariance(np.eye(len(basis)) - corner @ known @ corner.T)
         used = len(basis)
         belief.deviation[...] = deviation
@@ -306,14 +307,14 @@ class LowRankGaussian(Posterior[LowRankBelief]):
         diagonal, shift = base.copy(), base * result.mean
         columns, strengths = [np.zeros((0, n_features))], [np.zeros(0)]
         for share, part in parts:
-            basis, known = _subspace(part)
-            values, rotation = np.linalg.eigh(known)
-            directions = rotation.T @ basis / part.deviation
+            basis, inner = _subspace(part)
+            variances, rotation = np.linalg.eigh(inner)
+            directions, known = rotation.T @ basis / part.deviation, 1.0 / variances - 1.0
             own = 1.0 / part.deviation.astype(np.float64) ** 2
             diagonal += share * (own - base)
             columns.append(directions)
-            strengths.append(share * values / (1.0 - values))
-            precision_times_mean = own * part.mean + directions.T @ (values / (1.0 - values) * (directions @ part.mean))
+            strengths.append(share * known)
+            precision_times_mean = own * part.mean + directions.T @ (known * (directions @ part.mean))
             shift += share * (precision_times_mean - base * result.mean)
         if not np.all(diagonal > 0.0):
             raise ImproperBelief(
@@ -332,14 +333,15 @@ class LowRankGaussian(Posterior[LowRankBelief]):
             )
         keep = min(values.size, result.scale.size - 1)
         rewrite(result, np.ascontiguousarray(rotation.T @ rows.T), values, keep)
-        basis, known = _subspace(result)
+        basis, inner = _subspace(result)
         scaled = result.deviation * shift
-        result.mean[...] = result.deviation * (scaled - basis.T @ (known @ (basis @ scaled)))
+        along = basis @ scaled
+        result.mean[...] = result.deviation * (scaled + basis.T @ (inner @ along - along))
         return result
 
 
 def _subspace(belief: LowRankBelief) -> tuple[Matrix, Matrix]:
-    """The rows of Q in use, and I - K."""
+    """The rows of Q in use, and K."""
     used = int(belief.used[0])
     inner = factors.covariance_of(belief.factor[:used, :used], belief.scale[:used])
-    return belief.basis[:used].astype(np.float64), np.eye(used) - inner
+    return belief.basis[:used].astype(np.float64), inner

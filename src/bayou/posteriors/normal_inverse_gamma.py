@@ -100,7 +100,7 @@ def learn(
             factors.project(belief.factor, x, here)
             mean, variance = factors.marginal(belief.mean, belief.scale, x, here)
             blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
-            if not np.isfinite(mean + variance + blur):
+            if not abs(mean + variance + blur) < np.inf:
                 return n
             _, slope, precision = call_site(kernels, kernels, targets[n], mean, variance + blur, params)
             noise = rate[0] / shape[0]

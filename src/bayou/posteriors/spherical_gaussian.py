@@ -13,6 +13,7 @@ from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.sites import smallest_variance
 
 
 class SphericalBelief(NamedTuple):
@@ -52,7 +53,8 @@ def absorb(belief: SphericalBelief, x: Array, slope: float, precision: float, va
     for j in range(x.size):
         weight_mean[j] += step * x[j]
     # the trace is kept: one direction shrinks by the gain, the others stay
-    belief.variance[0] *= (x.size - 1 + gain) / x.size
+    kept = (x.size - 1 + gain) / x.size
+    belief.variance[0] = max(belief.variance[0] * kept, smallest_variance(belief.variance))
 
 
 @vectorized_kernel

@@ -1,0 +1,11 @@
+"""Progressive validation: every row is predicted and scored before it is learnt.
+
+    progressive    reports of a model along a stream
+    metrics        scores in constant memory, with standard errors
+    baselines      what can be said without looking at the features
+    plots          learning curves, reliability, coverage (needs matplotlib: ``pip install "bayou[plot]"``)
+"""
+
+from bayou.evaluation.progressive import Report, progressive
+
+__all__ = ["Report", "progressive"]

@@ -1,0 +1,111 @@
+"""Every run is an evaluation: each row is predicted, the prediction is scored, then the row is learnt."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayou.errors import InvalidSpec, ShapeMismatch
+from bayou.estimators import OnlineCounter
+from bayou.estimators.summary import aligned
+from bayou.evaluation.scores import Classification, Counting, Regression, Scores, Task
+
+REPORTS = 50  # per run, unless told otherwise: enough for a curve
+S = TypeVar("S", bound=Scores)
+
+
+@dataclass(frozen=True)
+class Report(Generic[S]):
+    """How good the model was up to some row: over all rows, and over the window since the report before.
+
+    ``seconds`` is the time that the model took to predict and learn. Print it to see a table.
+    """
+
+    rows: int
+    seconds: float
+    total: S
+    window: S
+
+    def __str__(self) -> str:
+        table = [[f"after {self.rows} rows", "all", "± se", "window", "± se"]]
+        windows = self.window.metrics()
+        for name, metric in self.total.metrics().items():
+            pairs = ((part.value, part.standard_error) for part in (metric, windows[name]))
+            table.append([name.replace("_", " "), *(f"{value:.4g}" for pair in pairs for value in pair)])
+        return aligned(table).replace("nan", "  -")
+
+
+def progressive(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    chunk: int = 1000,
+    every: int | None = None,
+    warm_up: int = 0,
+    coverage: float = 0.9,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[Report[Any]]:
+    """Predict, score and learn the rows in order; a report after each ``every`` rows and after the last one.
+
+    ``model`` is an `OnlineClassifier`, `OnlineRegressor` or `OnlineCounter`, new or already taught. Rows are handed to
+    it in chunks, whose size changes nothing but the memory used. The first ``warm_up`` rows are learnt without being
+    scored. ``progress`` is called with the number of rows done.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from bayou import OnlineClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> *_, last = progressive(OnlineClassifier(), X, y)
+    >>> bool(last.total.accuracy.value > 0.94 > last.total.majority_accuracy.value)
+    True
+    """
+    targets = np.asarray(y)
+    if targets.ndim != 1 or len(targets) != len(X) or not len(targets):
+        raise ShapeMismatch(f"`y` must have one value per row, {len(X)}, at least 1; got shape {targets.shape}.")
+    step = math.ceil(len(targets) / REPORTS) if every is None else every
+    for name, value, least in (("chunk", chunk, 1), ("every", step, 1), ("warm_up", warm_up, 0)):
+        if value < least:
+            raise InvalidSpec(f"`{name}` must be at least {least}; got {value!r}.")
+    return _reports(model, X, targets, _task(model, targets, coverage), (chunk, step, warm_up), progress)
+
+
+def _task(model: Any, targets: NDArray[Any], coverage: float) -> Task:
+    if hasattr(model, "predict_proba"):
+        return Classification(targets)
+    return Counting(coverage) if isinstance(model, OnlineCounter) else Regression(coverage)
+
+
+def _reports(
+    model: Any,
+    X: Any,
+    targets: NDArray[Any],
+    task: Task,
+    sizes: tuple[int, int, int],
+    progress: Callable[[int], None] | None,
+) -> Iterator[Report[Any]]:
+    chunk, every, warm_up = sizes
+    total, window, seconds, done = task.scores(), task.scores(), 0.0, 0
+    while done < len(targets):
+        report_at = every * (done // every + 1)
+        stop = min(done + chunk, report_at, warm_up if done < warm_up else len(targets), len(targets))
+        part, learnt = slice(done, stop), targets[done:stop]
+        started = time.perf_counter()
+        predicted = task.learn(model, X[part], learnt)
+        seconds += time.perf_counter() - started
+        judged = task.judge(model, predicted, learnt)
+        if stop > warm_up:
+            total.update(*judged)
+            window.update(*judged)
+        done = stop
+        if progress is not None:
+            progress(done)
+        if done > warm_up and done in (report_at, len(targets)):
+            yield Report(done, seconds, copy.deepcopy(total), window)
+            window = task.scores()

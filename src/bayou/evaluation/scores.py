@@ -1,0 +1,184 @@
+"""Which metrics belong to which task: each set scores a model and, beside it, what can be said without the features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Matrix, Vector
+from bayou.evaluation.baselines import Frequencies, NoChange, RunningMean
+from bayou.evaluation.metrics import (
+    MAE,
+    RMSE,
+    Accuracy,
+    Brier,
+    CalibrationError,
+    Coverage,
+    Deviance,
+    KappaTemporal,
+    LogLoss,
+    Metric,
+    NegativeLogDensity,
+    PITHistogram,
+    Width,
+)
+
+
+@dataclass
+class Scores:
+    """The metrics of one kind of task."""
+
+    def metrics(self) -> dict[str, Metric]:
+        """All of them, by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+@dataclass
+class ClassScores(Scores):
+    """Of probabilities of classes."""
+
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    log_loss: LogLoss = field(default_factory=LogLoss)
+    brier: Brier = field(default_factory=Brier)
+    calibration_error: CalibrationError = field(default_factory=CalibrationError)
+    majority_accuracy: Accuracy = field(default_factory=Accuracy)
+    majority_log_loss: LogLoss = field(default_factory=LogLoss)
+    no_change_accuracy: Accuracy = field(default_factory=Accuracy)
+    kappa_temporal: KappaTemporal = field(default_factory=KappaTemporal)
+
+    def update(self, given: Matrix, codes: NDArray[np.intp], frequencies: Matrix, last: NDArray[np.intp]) -> None:
+        """Count more rows."""
+        for metric in (self.accuracy, self.log_loss, self.brier, self.calibration_error):
+            metric.update(given, codes)
+        self.majority_accuracy.update(frequencies, codes)
+        self.majority_log_loss.update(frequencies, codes)
+        self.no_change_accuracy.count(last == codes)
+        self.kappa_temporal.update(given, codes, last)
+
+
+@dataclass
+class NumberScores(Scores):
+    """Of predictive distributions of numbers. The interval is that between the two outermost quantiles."""
+
+    coverage: Coverage
+    rmse: RMSE = field(default_factory=RMSE)
+    mae: MAE = field(default_factory=MAE)
+    negative_log_density: NegativeLogDensity = field(default_factory=NegativeLogDensity)
+    width: Width = field(default_factory=Width)
+    mean_rmse: RMSE = field(default_factory=RMSE)
+    mean_mae: MAE = field(default_factory=MAE)
+
+    def update(self, means: Vector, logs: Vector, quantiles: Matrix, targets: Vector, running: Vector) -> None:
+        """Count more rows."""
+        intervals = quantiles[:, :2]
+        self.coverage.update(intervals, targets)
+        self.width.update(intervals)
+        self.negative_log_density.update(logs)
+        for model, baseline in ((self.rmse, self.mean_rmse), (self.mae, self.mean_mae)):
+            model.update(means, targets)
+            baseline.update(running, targets)
+
+
+@dataclass
+class RegressionScores(NumberScores):
+    """Of predictive distributions with a density, which have a place for every target."""
+
+    pit: PITHistogram = field(default_factory=PITHistogram)
+
+    def update(self, means: Vector, logs: Vector, quantiles: Matrix, targets: Vector, running: Vector) -> None:
+        """Count more rows."""
+        super().update(means, logs, quantiles, targets, running)
+        self.pit.update(quantiles[:, 2:], targets)
+
+
+@dataclass
+class CountScores(NumberScores):
+    """Of predictive distributions of counts."""
+
+    deviance: Deviance = field(default_factory=Deviance)
+    mean_deviance: Deviance = field(default_factory=Deviance)
+
+    def update(self, means: Vector, logs: Vector, quantiles: Matrix, targets: Vector, running: Vector) -> None:
+        """Count more rows."""
+        super().update(means, logs, quantiles, targets, running)
+        self.deviance.update(means, targets)
+        self.mean_deviance.update(running, targets)
+
+
+class Task(ABC):
+    """How a model learns rows, and how what it predicted is scored; keeps the baselines."""
+
+    @abstractmethod
+    def scores(self) -> Any:
+        """Scores of no rows yet."""
+
+    @abstractmethod
+    def learn(self, model: Any, X: Any, y: NDArray[Any]) -> Any:
+        """Learn rows; what the model had predicted of each."""
+
+    @abstractmethod
+    def judge(self, model: Any, predicted: Any, y: NDArray[Any]) -> tuple[Any, ...]:
+        """What `update` of the scores takes."""
+
+
+class Classification(Task):
+    """The classes are named beforehand, so that a class is not impossible just because it has not come yet."""
+
+    def __init__(self, y: NDArray[Any]) -> None:
+        self._classes = np.unique(y)
+        self._frequencies: Frequencies | None = None
+        self._no_change = NoChange()
+
+    def scores(self) -> ClassScores:
+        return ClassScores()
+
+    def learn(self, model: Any, X: Any, y: NDArray[Any]) -> Matrix:
+        probabilities: Matrix = model.learn_many(X, y, self._classes)
+        return probabilities
+
+    def judge(self, model: Any, predicted: Matrix, y: NDArray[Any]) -> tuple[Any, ...]:
+        codes = np.searchsorted(model.classes_, y)
+        if self._frequencies is None:  # the model may know classes that do not come here
+            self._frequencies = Frequencies(predicted.shape[1])
+        return predicted, codes, self._frequencies.learn(codes), self._no_change.learn(codes)
+
+
+class Regression(Task):
+    """Numbers: intervals of one level, and the place of each target in its predictive distribution."""
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._ends = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        self._running = RunningMean()
+
+    def scores(self) -> NumberScores:
+        return RegressionScores(Coverage(self._level))
+
+    def probabilities(self) -> list[float]:
+        """Of the quantiles to ask for: the ends of the interval come first."""
+        return [*self._ends, *PITHistogram().edges]
+
+    def learn(self, model: Any, X: Any, y: NDArray[Any]) -> Any:
+        return model.learn_many(X, y)
+
+    def judge(self, model: Any, predicted: Any, y: NDArray[Any]) -> tuple[Any, ...]:
+        quantiles = predicted.quantiles(self.probabilities())
+        return predicted.mean, predicted.log_probability(y), quantiles, y, self._running.learn(y)
+
+
+class Counting(Regression):
+    """Counts: they have no density, and the mean so far starts at one, for no rate is zero."""
+
+    def __init__(self, level: float) -> None:
+        super().__init__(level)
+        self._running = RunningMean(start=1.0, weight=1.0)
+
+    def scores(self) -> NumberScores:
+        return CountScores(Coverage(self._level))
+
+    def probabilities(self) -> list[float]:
+        return self._ends

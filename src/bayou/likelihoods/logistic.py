@@ -1,0 +1,52 @@
+"""p(y | f) = 1 / (1 + exp(-y f)),  y in {-1, +1}."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
+from bayou.numerics.jit import kernel
+from bayou.numerics.predictive import binary_moments, binary_quantiles, log_evidences
+from bayou.numerics.quadrature import expected_log_density_by_quadrature, log_evidence_by_quadrature
+
+
+@kernel
+def log_density(y: float, f: float, params: Vector) -> tuple[float, float, float]:
+    t = y * f
+    small = math.exp(-abs(t))
+    inverse = 1.0 / (1.0 + small)
+    wrong = small * inverse if t > 0.0 else inverse
+    return min(t, 0.0) - math.log1p(small), y * wrong, small * inverse * inverse
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(ScalarLikelihood):
+    """A sign whose log odds are the latent.
+
+    >>> import numpy as np
+    >>> from bayou.contracts import Latent
+    >>> latent = Latent(mean=np.array([0.0, 2.0]), variance=np.array([1.0, 4.0]))
+    >>> np.exp(Logistic().log_probability(np.array([1.0, 1.0]), latent)).round(3)
+    array([0.5  , 0.775])
+    """
+
+    target_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    targets_are: ClassVar[str] = "that are -1 or +1"
+    log_density = staticmethod(log_density)
+    log_evidence = staticmethod(log_evidence_by_quadrature)
+    expected_log_density = staticmethod(expected_log_density_by_quadrature)
+
+    def accepts(self, targets: Vector) -> Mask:
+        return np.isin(targets, (-1.0, 1.0))
+
+    def moments(self, latent: Latent) -> tuple[Vector, Vector]:
+        return binary_moments(self, latent)
+
+    def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
+        return binary_quantiles(self, latent, probabilities)
+
+    def log_probability(self, targets: Vector, latent: Latent) -> Vector:
+        return log_evidences(self, targets, latent)

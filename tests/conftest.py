@@ -1,0 +1,48 @@
+"""What every test can rely on: reproducible examples, and fresh Python processes that see this package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+hypothesis.settings.register_profile(
+    "bayou",
+    deadline=None,  # the first example may wait for a compilation
+    derandomize=True,  # the same examples on every machine: a red run can be repeated
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("bayou")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Where the repository is."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., str]:
+    """Run a script in a fresh process, with warnings as errors; return what it printed."""
+
+    def run(script: str, *, package: Path = ROOT / "src", cwd: Path = ROOT, **environment: str) -> str:
+        finished = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script],
+            cwd=cwd,
+            env=os.environ | {"PYTHONPATH": str(package)} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout
+
+    return run
