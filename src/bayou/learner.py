@@ -317,6 +317,7 @@ class Learner:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.belief = type(self.belief)(*(np.require(array, requirements="CW") for array in self.belief))
         self._prepare()
 
     def __repr__(self) -> str:

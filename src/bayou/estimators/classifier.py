@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -112,6 +113,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if y is None:
             raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         if len(labels) != n:
             raise ShapeMismatch(f"`y` must have one label per row, {n}; got {len(labels)}.")
@@ -213,7 +215,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def decision_function(self, X: ArrayLike) -> Matrix | Vector:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from bayou.contracts import Mask, Matrix, Vector
@@ -23,9 +24,7 @@ class NumberEstimator(OnlineEstimator):
         targets = column_or_1d(y, dtype=np.float64, warn=True)
         if len(targets) != n:
             raise ShapeMismatch(f"`y` must have one value per row, {n}; got {len(targets)}.")
-        if not np.all(np.isfinite(targets)):
-            row = int(np.argmin(np.isfinite(targets)))
-            raise InvalidTarget(f"Input y contains NaN or infinity: got {targets[row]} in row {row}.")
+        assert_all_finite(targets, input_name="y")
         return np.require(targets, requirements="CW")
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

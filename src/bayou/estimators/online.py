@@ -263,6 +263,7 @@ class OnlineEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self._begun():
+            self._moments = Moments(*(np.require(array, requirements="CW") for array in self._moments))
             self._lay_out()
 
 

@@ -7,6 +7,7 @@ from bayou.likelihoods.negative_binomial import NegativeBinomial
 from bayou.likelihoods.ordinal import Ordinal
 from bayou.likelihoods.poisson import Poisson
 from bayou.likelihoods.probit import Probit
+from bayou.likelihoods.softmax import Softmax
 from bayou.likelihoods.step import Step
 from bayou.likelihoods.student_t import StudentT
 
@@ -18,6 +19,7 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "Probit",
+    "Softmax",
     "Step",
     "StudentT",
 ]

@@ -83,7 +83,7 @@ class Gaussian(ScalarLikelihood):
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         mean, scale, degrees = self._predictive(latent)
         wanted = np.asarray(probabilities)
-        standard: Matrix = special.stdtrit(degrees[:, None], wanted)
+        standard = np.where(wanted > 0.0, special.stdtrit(degrees[:, None], wanted), -np.inf)
         return mean[:, None] + scale[:, None] * standard
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:

@@ -30,6 +30,7 @@ COARSEST_LEVEL = 3
 FINEST_LEVEL = 48
 MOST_PANELS = 2000
 NOISE = 1e-290
+ROUNDING = 1e-13
 
 
 def _clenshaw_curtis(panels: int) -> tuple[Vector, Vector]:
@@ -61,66 +62,64 @@ def _add(a: Sums, b: Sums, factor: float) -> Sums:
 
 
 @kernel
-def _agree(a: Sums, b: Sums, spread: float) -> bool:
-    """Whether two estimates are equal, each sum on the scale of what it is a mean of."""
-    first = math.sqrt(b[0] * b[2]) + abs(b[1])
-    second = math.sqrt(b[0] * b[4]) + abs(b[3])
+def _scales(sums: Sums, tilted: bool) -> tuple[float, float]:
+    """How large the two quantities are that are averaged, whatever of them cancels."""
+    if tilted:
+        return math.sqrt(sums[0] * sums[2]) + abs(sums[1]), math.sqrt(sums[0] * sums[4]) + abs(sums[3])
+    return sums[2], sums[4]
+
+
+@kernel
+def _agree(a: Sums, b: Sums, frame: Frame, tolerance: float) -> bool:
+    """Whether two estimates of the integrals are equal."""
+    tilted, spread = frame[0], math.sqrt(frame[2])
+    first, second = _scales(b, tilted)
     return (
-        abs(a[0] - b[0]) <= TRAPEZOID_TOLERANCE * b[0]
-        and abs(a[1] - b[1]) <= TRAPEZOID_TOLERANCE * first + NOISE
-        and abs(a[2] - b[2]) <= TRAPEZOID_TOLERANCE * b[2] + NOISE
-        and abs(a[3] - b[3]) <= TRAPEZOID_TOLERANCE * second + NOISE
-        and abs(a[4] - b[4]) <= TRAPEZOID_TOLERANCE * b[4] + NOISE
-        and abs(a[5] - b[5]) <= TRAPEZOID_TOLERANCE * abs(b[5]) + NOISE
-        and abs(a[6] - b[6]) <= TRAPEZOID_TOLERANCE * spread * first + NOISE
+        abs(a[0] - b[0]) <= tolerance * b[0]
+        and abs(a[1] - b[1]) <= tolerance * first + NOISE
+        and abs(a[3] - b[3]) <= tolerance * second + NOISE
+        and abs(a[5] - b[5]) <= tolerance * abs(b[5]) + NOISE
+        and abs(a[6] - b[6]) <= tolerance * spread * first + NOISE
+        and (not tilted or abs(a[2] - b[2]) <= tolerance * b[2] + NOISE)
+        and (not tilted or abs(a[4] - b[4]) <= tolerance * b[4] + NOISE)
     )
 
 
 @kernel
 def _moments_agree(a: Sums, b: Sums, scale: Sums, frame: Frame) -> bool:
-    """The same for those sums that are used where p looks like a kink: not those that live in the kink alone."""
+    """The same for those integrals that are used where p looks like a kink: not those that live in the kink alone."""
     tilted, spread = frame[0], math.sqrt(frame[2])
-    first = math.sqrt(scale[0] * scale[2]) + abs(scale[1])
-    second = math.sqrt(scale[0] * scale[4]) + abs(scale[3])
+    first, second = _scales(scale, tilted)
     return (
         abs(a[0] - b[0]) <= PANEL_TOLERANCE * scale[0]
         and abs(a[1] - b[1]) <= PANEL_TOLERANCE * first + NOISE
+        and abs(a[6] - b[6]) <= PANEL_TOLERANCE * spread * first + NOISE
         and (not tilted or abs(a[2] - b[2]) <= PANEL_TOLERANCE * scale[2] + NOISE)
         and (tilted or abs(a[3] - b[3]) <= PANEL_TOLERANCE * second + NOISE)
-        and abs(a[6] - b[6]) <= PANEL_TOLERANCE * spread * first + NOISE
     )
 
 
 @kernel
 def _terms(kernels: Vector, y: float, params: Vector, frame: Frame, x: float) -> Sums:
-    """What is summed at one offset: a weight, two quantities with their squares, minus the curvature, a product.
+    """What is summed at one offset: a weight, two quantities with their sizes, minus the curvature, and a product.
 
-    Under the posterior of f (tilted), the offset and the slope; under the prior, the slope and the log density.
+    Under the posterior of f (tilted), the offset and the slope, with their squares. Under the prior, the slope and the
+    log density, with their absolute values.
     """
     tilted, mean, variance, centre, peak, slope_at_centre = frame
     log_density, slope, curvature = call_log_density(kernels, y, mean + x, params)
     log_weight = -0.5 * x * (x / variance)
-    if tilted:
-        weight = math.exp(min(log_density + log_weight - peak, 1.0))
-        if weight == 0.0:
-            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        first = x - centre
-        second = slope - slope_at_centre
-        product = 0.0
-    else:
+    if not tilted:
         weight = math.exp(log_weight)
-        first = slope
-        second = log_density
-        product = weight * x * slope
-    return (
-        weight,
-        weight * first,
-        weight * first * first,
-        weight * second,
-        weight * second * second,
-        weight * curvature,
-        product,
-    )
+        a, b = weight * slope, weight * log_density
+        return weight, a, abs(a), b, abs(b), weight * curvature, a * x
+    weight = math.exp(min(log_density + log_weight - peak, 1.0))
+    if weight == 0.0:
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    first = x - centre
+    second = slope - slope_at_centre
+    a, b = weight * first, weight * second
+    return weight, a, a * first, b, b * second, weight * curvature, 0.0
 
 
 @kernel
@@ -131,12 +130,13 @@ def _trapezoid(kernels: Vector, y: float, params: Vector, frame: Frame, low: flo
     total = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for i in range(points + 1):
         total = _add(total, _terms(kernels, y, params, frame, low + i * step), 1.0)
-    spread = math.sqrt(frame[2])
+    # What the rounding of f does to the slope must not look like a want of convergence.
+    resolution = ROUNDING * (1.0 + abs(frame[1]) + max(abs(low), abs(high))) / (high - low)
     for _ in range(HALVINGS):
         finer = total
         for i in range(points):
             finer = _add(finer, _terms(kernels, y, params, frame, low + (i + 0.5) * step), 1.0)
-        converged = _agree(_add(total, total, 1.0), finer, spread)
+        converged = _agree(_add(total, total, 1.0), finer, frame, TRAPEZOID_TOLERANCE + resolution)
         total = finer
         points *= 2
         step *= 0.5
@@ -182,4 +182,6 @@ def integrate(kernels: Vector, y: float, params: Vector, frame: Frame, low: floa
     converged, sums = _trapezoid(kernels, y, params, frame, low, high)
     if not converged:
         sums = _adaptive(kernels, y, params, frame, low, high, sums)
+        if not frame[0]:  # the trapezoid may have missed the kink, and with it the scale of the slope
+            sums = _adaptive(kernels, y, params, frame, low, high, sums)
     return converged, sums

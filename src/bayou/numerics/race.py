@@ -31,7 +31,7 @@ STEPS_TO_MODE = 12.0
 STEPS_BEFORE_GROWTH = 15.0
 GROWTH = 0.15
 NARROWEST_STEP = 0.27
-LARGEST_GRID = 128
+LARGEST_GRID = 192
 
 # Rows of scratch: e^-u, 1 - e^-x, H, h, h + h'. One array with fixed distances shows the compiler that they are apart.
 MISSING, HIT, ONCE, TWICE, SCRATCH = (row * LARGEST_GRID for row in (1, 2, 3, 4, 5))

@@ -1,0 +1,45 @@
+"""scikit-learn's own checks of an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
+from bayou.posteriors import DiagonalGaussian
+
+ONE_PASS = (
+    "The check shuffles weighted and repeated rows differently. One pass learns in the order of the rows, and what a row "
+    "teaches depends on what came before. In one order a weight of k is the row k times: test_weights."
+)
+WHOLE_NUMBERS = "The check gives fractions as targets; counts are whole numbers, and a fraction is refused by name."
+FRACTIONS = [
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_n_features_in",
+    "check_n_features_in_after_fitting",
+    "check_regressor_data_not_an_array",
+    "check_regressors_no_decision_function",
+    "check_regressors_train",
+]
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    expected = {"check_sample_weight_equivalence_on_dense_data": ONE_PASS}
+    if isinstance(estimator, OnlineCounter):
+        expected |= dict.fromkeys(FRACTIONS, WHOLE_NUMBERS)
+    return expected
+
+
+@parametrize_with_checks(
+    [
+        OnlineClassifier(),
+        OnlineRegressor(),
+        OnlineCounter(),
+        OnlineClassifier(posterior=DiagonalGaussian(), standardize=False),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks_pass(estimator: Any, check: Any) -> None:
+    check(estimator)
