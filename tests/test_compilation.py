@@ -67,19 +67,6 @@ def files_below(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
-def test_a_second_process_compiles_nothing(tmp_path: Path, run_python: Callable[..., str]) -> None:
-    belief, _, *compiled = run_python(LEARN_AND_COUNT, NUMBA_CACHE_DIR=str(tmp_path)).split()
-    assert compiled, "the first process compiled nothing: the test does not see the kernels"
-    after_first = files_below(tmp_path)
-
-    same_belief, hits, *missed = run_python(LEARN_AND_COUNT, NUMBA_CACHE_DIR=str(tmp_path)).split()
-    assert missed == []
-    assert int(hits) > 0
-    assert files_below(tmp_path) == after_first
-    assert same_belief == belief
-
-
 @pytest.fixture
 def package(root: Path, tmp_path: Path) -> Path:
     """A copy of the package with two more kernels: one in `rules`, which calls one in `numerics`."""
@@ -88,6 +75,24 @@ def package(root: Path, tmp_path: Path) -> Path:
     (copy / "bayou/numerics/planted.py").write_text(CALLEE.format(value=2.0))
     (copy / "bayou/rules/caller.py").write_text(CALLER)
     return copy
+
+
+@pytest.mark.slow
+def test_a_second_process_compiles_nothing(package: Path, tmp_path: Path, run_python: Callable[..., str]) -> None:
+    cache = tmp_path / "cache"
+
+    def learn_and_count() -> list[str]:
+        return run_python(LEARN_AND_COUNT, package=package, NUMBA_CACHE_DIR=str(cache)).split()
+
+    belief, _, *compiled = learn_and_count()
+    assert compiled, "the first process compiled nothing: the test does not see the kernels"
+    after_first = files_below(cache)
+
+    same_belief, hits, *missed = learn_and_count()
+    assert missed == []
+    assert int(hits) > 0
+    assert files_below(cache) == after_first
+    assert same_belief == belief
 
 
 def test_an_edited_callee_in_another_file_is_noticed(

@@ -25,18 +25,17 @@ import bayou
 from bayou import likelihoods, modelfile, posteriors, rules
 from bayou.contracts import State
 from bayou.errors import InvalidSpec, ModelFileError
-from bayou.likelihoods import Ordinal, Probit
+from bayou.likelihoods import Ordinal, Probit, Softmax
 from bayou.posteriors import DiagonalGaussian, FullGaussian, LowRankGaussian
 from bayou.rules import MomentMatching
 
 GOLDEN = Path(__file__).parent / "golden"
-NEEDED: dict[str, dict[str, Any]] = {"Softmax": {"n_classes": 3}}  # fields that have no default
 PLAUSIBLE = np.array([-1.0, 1.0, 0.0, 2.0, 0.25, -1.5])
 ZEROS = "0" * 64
 
 
 def spec(home: Any, name: str, **values: Any) -> Any:
-    return getattr(home, name)(**NEEDED.get(name, {}), **values)
+    return getattr(home, name)(**values)
 
 
 def learner_or_skip(likelihood: Any, posterior: Any, rule: Any = None, n_features: int = 4) -> bayou.Learner:
@@ -619,12 +618,11 @@ LARGE = {
     "low rank": (encoded(Probit(), LowRankGaussian(rank=10**9), MANY), {"belief.mean": np.zeros(MANY)}),
     "features and no arrays": (encoded(Probit(), DiagonalGaussian(), 10**15), {}),
     "one feature and no arrays": (encoded(Probit(), DiagonalGaussian(), 1), {}),
-}
-if hasattr(likelihoods, "Softmax"):
-    LARGE["classes"] = (
-        encoded(likelihoods.Softmax(n_classes=10**12), DiagonalGaussian(), 1),
+    "classes": (
+        encoded(Softmax(n_classes=10**12), DiagonalGaussian(), 1),
         {"belief.mean": np.zeros((1, 1)), "belief.variance": np.ones((1, 1)), "belief.precisions_add": np.ones((1, 1))},
-    )
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LARGE)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import __version__, likelihoods, posteriors, rules
+from bayou import likelihoods, posteriors, rules
 from bayou.contracts import Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
@@ -169,7 +169,7 @@ def _chunks(name: str, state: State) -> list[Any]:
     manifest = {
         "checksum": NO_CHECKSUM,  # first, so that no other row of zeros can be taken for it
         "format_version": FORMAT_VERSION,
-        "bayou_version": __version__,
+        "bayou_version": import_module("bayou").__version__,  # the package itself lies above its modules
         "class": name,
         "config": _encode(state.config),
         "arrays": _described(arrays),
@@ -349,7 +349,7 @@ def _restore(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         model = _model_class(name).from_state(State(config, native))
         again = model.to_state()
         made = _items({"config": _encode(again.config), "arrays": _described(again.arrays)})
-        lost = [key for key, value in _items(manifest).items() if not _kept(value, made.get(key))]
+        lost = [key for key, value in _items(manifest).items() if not _kept({key: value}, made)]
     except (MemoryError, ModelFileError):
         raise
     except KeyError as error:

@@ -50,7 +50,8 @@ Sampler = Callable[[Any, Vector, np.random.Generator], Vector]
 
 SAMPLERS: dict[str, Sampler] = {
     "FlipProbit": lambda spec, f, rng: (
-        np.where(rng.random(f.size) < spec.flip_rate, -1.0, 1.0) * np.sign(f + spec.noise_scale * rng.normal(size=f.size))
+        np.where(rng.random(f.size) < spec.flip_rate, -1.0, 1.0)
+        * np.sign(f + spec.noise_scale * rng.normal(size=f.size))
     ),
     "Gaussian": lambda spec, f, rng: f + np.sqrt(spec.noise_variance) * rng.normal(size=f.size),
     "Logistic": lambda spec, f, rng: np.sign(f + rng.logistic(size=f.size)),

@@ -28,6 +28,7 @@ if not COMPILED:
 
 DRAWS = 200_000
 ERRORS = 5.0  # standard errors; a right answer fails one comparison in a million
+RARE = 20.0 / DRAWS  # what is rarer may well not be among the draws, nor in their standard error
 
 
 class Integrals(NamedTuple):
@@ -39,6 +40,7 @@ class Integrals(NamedTuple):
     expected: float
     expected_slope: float
     expected_curvature: float
+    size_of_slope: float
 
 
 def log_density(spec: ScalarLikelihood, y: float, f: float) -> tuple[float, float, float]:
@@ -70,7 +72,7 @@ def integrals(spec: ScalarLikelihood, y: float, mean: float, variance: float) ->
     """Gauss-Legendre on panels graded towards where a likelihood may have a kink, towards the mean and the mode."""
     spread = math.sqrt(variance)
     reach = 14.0 * spread + 40.0
-    panels = 60 if COMPILED else 25
+    panels = 120 if COMPILED else 25
     starts = [graded(mean, 0.3 * spread, 14.0 * spread, 12), graded(0.0, 0.05, reach + abs(mean), panels)]
     scanned = np.unique(np.concatenate(starts))
     scanned = scanned[np.abs(scanned - mean) <= reach]
@@ -80,7 +82,7 @@ def integrals(spec: ScalarLikelihood, y: float, mean: float, variance: float) ->
     ends = np.unique(np.concatenate([scanned, graded(scanned[top], 0.01 * gap, reach, panels)]))
     ends = ends[np.abs(ends - mean) <= reach]
 
-    nodes, weights = np.polynomial.legendre.leggauss(12 if COMPILED else 8)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
     # Offsets from the mean: f itself has too few digits for a narrow belief.
     low, high = ends[:-1, None] - mean, ends[1:, None] - mean
     if variance < 1e-6:
@@ -90,9 +92,11 @@ def integrals(spec: ScalarLikelihood, y: float, mean: float, variance: float) ->
     values = np.array([log_density(spec, y, mean + x) for x in offsets])
     normal = measure * np.exp(-0.5 * (offsets / spread) ** 2) / (spread * math.sqrt(2.0 * math.pi))
     peak = np.max(values[:, 0] - 0.5 * (offsets / spread) ** 2)
+    if peak == -math.inf:  # a step, farther away than the panels reach
+        return Integrals(-math.inf, *[math.nan] * 6)
     tilted = measure * np.exp(values[:, 0] - 0.5 * (offsets / spread) ** 2 - peak)
     offset = float(tilted @ offsets / tilted.sum())
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0 times the -inf of a step
         return Integrals(
             float(peak + np.log(tilted.sum() / (spread * math.sqrt(2.0 * math.pi)))),
             offset,
@@ -100,6 +104,7 @@ def integrals(spec: ScalarLikelihood, y: float, mean: float, variance: float) ->
             float(normal @ values[:, 0]),
             float(normal @ values[:, 1]),
             float(-(normal * offsets) @ values[:, 1] / variance),
+            float(normal @ np.abs(values[:, 1])),
         )
 
 
@@ -146,7 +151,7 @@ def test_evidence_is_the_integral(spec: ScalarLikelihood, y: float, mean: float,
     want = integrals(spec, y, mean, variance)
     log_mass, slope, curvature, kept = log_evidence(spec, y, mean, variance)
     accuracy = 1e-9 if COMPILED else 1e-7
-    if math.isfinite(want.log_evidence):  # a step beyond the reach of the panels has no evidence there
+    if math.isfinite(want.log_evidence):
         spread = math.sqrt(variance)
         assert log_mass == pytest.approx(want.log_evidence, rel=accuracy, abs=accuracy)
         assert slope * spread == pytest.approx(want.offset / spread, rel=accuracy, abs=accuracy)
@@ -179,7 +184,7 @@ def test_expected_log_density_is_the_integral(spec: ScalarLikelihood, y: float, 
     spread = math.sqrt(variance)
     accuracy = 1e-8 if COMPILED else 1e-6
     assert value == pytest.approx(want.expected, rel=accuracy, abs=accuracy)
-    assert slope == pytest.approx(want.expected_slope, rel=accuracy, abs=accuracy / spread)
+    assert slope == pytest.approx(want.expected_slope, rel=accuracy, abs=accuracy * want.size_of_slope)
     if variance > 1e-6:  # by parts, the panels have the curvature to that precision only
         assert curvature == pytest.approx(want.expected_curvature, rel=1e-6, abs=accuracy / variance)
     else:
@@ -255,11 +260,11 @@ def test_moments_are_those_of_draws(spec: ScalarLikelihood, mean: float, varianc
         assert isinstance(spec, StudentT)
         assert spec.degrees <= 2.0
         return
-    assert abs(targets.mean() - want_mean) <= ERRORS * math.sqrt(want_variance / DRAWS) + 1e-12
+    assert abs(targets.mean() - want_mean) <= ERRORS * math.sqrt(want_variance / DRAWS) + 1e-9
     if isinstance(spec, StudentT) and spec.degrees <= 8.0:
         return  # the variance of draws has no standard error
     squares = (targets - want_mean) ** 2
-    assert abs(squares.mean() - want_variance) <= ERRORS * squares.std() / math.sqrt(DRAWS) + 1e-12
+    assert abs(squares.mean() - want_variance) <= ERRORS * squares.std() / math.sqrt(DRAWS) + RARE
 
 
 @EXAMPLE

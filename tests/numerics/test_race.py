@@ -176,8 +176,8 @@ def test_ten_classes_against_sampling(variance):
 def test_derivatives_are_finite_differences(variance):
     mean, variances = np.array([0.0, 1.5, -2.0, 0.5]), variance * np.array([1.0, 0.5, 2.0, 0.1])
     step = 1e-3 * math.sqrt(1.0 + variance)
-    value, slope, curvature = evidence(2, mean, variances)
-    log_sum, probability, spread = shares(mean, variances)
+    _, slope, curvature = evidence(2, mean, variances)
+    _, probability, spread = shares(mean, variances)
     for c in range(4):
         up, down = mean.copy(), mean.copy()
         up[c] += step

@@ -89,6 +89,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         named = None if classes is None else np.unique(np.asarray(classes)).tolist()
         if named is not None:
             self._check_classes(labels, named)
+        if self._begun():
+            for label in np.unique(labels).tolist() + (named or []):
+                self._check_label(label)
         if not self._begun():
             self._start(rows.shape[1], named or [])
         elif named is not None:
@@ -103,8 +106,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if not self._begun():
             self._check_dict(x)
             self._start(len(x), [], list(x))
-        mask = self._encode_one(x, learn=True)
         code = self._codes.get(label)
+        if code is None:
+            self._check_label(label)
+        mask = self._encode_one(x, learn=True)
         if code is None:
             code = self._admit(label)
         self._learner_.learn_row(self._features, mask, code if self._is_multiclass else 2.0 * code - 1.0)
@@ -167,15 +172,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _admit(self, label: Any) -> int:
         """A class that was never seen; what is known of the others is kept."""
         count = len(self._codes)
-        if self._codes and type(label) is not type(next(iter(self._codes))):
-            known = next(iter(self._codes))
-            raise InvalidTarget(f"labels must be of one type; got {label!r} after {known!r}.")
         if count >= 2:
             self._learner_ = self._with_one_class_more()
             self._is_multiclass = True
         self._codes[label] = count
         self._order_classes()
         return count
+
+    def _check_label(self, label: Any) -> None:
+        """Raise unless a new label can stand beside the known ones, which are kept sorted."""
+        for known in self._codes:
+            if type(label) is not type(known):
+                raise InvalidTarget(f"labels must be of one type; got {label!r} after {known!r}.")
 
     def _with_one_class_more(self) -> Learner:
         """One latent per class; the new one has the prior, but for an intercept that tells how rare it is so far."""

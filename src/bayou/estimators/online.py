@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
 from bayou.encoders import Standardizer
-from bayou.encoders.standardizer import Moments, check_magnitude, count_and_scale
+from bayou.encoders.standardizer import LARGEST, Moments, check_magnitude, count_and_scale
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner, Prediction
@@ -269,9 +269,12 @@ class OnlineEstimator(BaseEstimator):
 
 def _number(name: Hashable, value: Any) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise InvalidFeatures(f"feature {name!r} must be a number, or None if it is missing; got {value!r}.") from None
+    if abs(number) > LARGEST:
+        raise InvalidFeatures(f"feature {name!r} must be finite and below {LARGEST:g} in size; got {value!r}.")
+    return number
 
 
 def _name(name: Any) -> Hashable:

@@ -53,9 +53,12 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         latents, start = [], 0
         for stop in self._units.segments(weights if weights.size else np.ones(len(targets))):
             part = slice(start, stop)
-            before = self._units.current
+            before, first = self._units.current, self._units.untouched
             scaled = self._units.enter(targets[part])
-            latents.append(_raw(super()._learn_rows(rows[part], scaled, weights[part]).latent, before))
+            prediction = super()._learn_rows(rows[part], scaled, weights[part])
+            if first:
+                self._count_surprise(prediction, float(targets[start]), float(scaled[0]))
+            latents.append(_raw(prediction.latent, before))
             self._units.leave(targets[part], weights[part], self._learner_)
             start = stop
         joined = (np.concatenate(parts) for parts in zip(*latents, strict=True)) if latents else (np.zeros(0),) * 4
@@ -66,8 +69,18 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
             super()._learn_encoded(mask, y)
             return
         units, target = self._units, np.array([y], dtype=np.float64)
-        self._learner_.learn_row(self._features, mask, float(units.enter(target)[0]))
+        first = units.untouched
+        scaled = float(units.enter(target)[0])
+        if first:
+            self._count_surprise(self._learner_.predict_many(self._features), y, scaled)
+        self._learner_.learn_row(self._features, mask, scaled)
         units.leave(target, np.ones(1), self._learner_)
+
+    def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
+        """The first target set the units that it was learnt in; its evidence is that of the units before."""
+        first = Prediction(self._learner_.likelihood, Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent)))
+        in_old, in_new = (first.log_probability([value])[0] for value in (y, scaled))
+        self._units.log_scales -= float(in_old - in_new)
 
     def _check_target(self, y: float) -> None:
         try:

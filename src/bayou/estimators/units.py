@@ -29,6 +29,11 @@ class Units:
         self.current = (0.0, 1.0)
         self.log_scales = 0.0  # the log density of raw targets is that of scaled ones less this
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no target has come yet."""
+        return bool(self._moments.weight[0] == 0.0)
+
     def segments(self, weights: Vector) -> Iterator[int]:
         """Where to stop and take new units: after each row that brings the weight seen to the next power of two."""
         totals = np.cumsum(np.concatenate([self._moments.weight, weights]))
@@ -40,7 +45,7 @@ class Units:
 
     def enter(self, targets: Vector) -> Vector:
         """Targets in the current units. The very first one sets the location: there was none before."""
-        if self._moments.weight[0] == 0.0 and self._has_intercept:
+        if self.untouched and self._has_intercept:
             self.current = (float(targets[0]), 1.0)
         location, scale = self.current
         self.log_scales += targets.size * math.log(scale)

@@ -3,7 +3,10 @@
     progressive    reports of a model along a stream
     metrics        scores in constant memory, with standard errors
     baselines      what can be said without looking at the features
-    plots          learning curves, reliability, coverage (needs matplotlib: ``pip install "bayou[plot]"``)
+    scores         which metrics and baselines belong to which task
+    plots          learning curves, reliability, coverage
+
+Pictures need matplotlib, and it is loaded only for them: ``pip install "bayou[plot]"``.
 """
 
 from bayou.evaluation.progressive import Report, progressive

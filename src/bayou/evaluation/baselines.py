@@ -30,7 +30,8 @@ class Frequencies:
         after = self._counts + np.cumsum(came, axis=0)
         before = after - came
         self._counts = after[-1]
-        return before / before.sum(axis=1, keepdims=True)
+        probabilities: Matrix = before / before.sum(axis=1, keepdims=True)
+        return probabilities
 
 
 class NoChange:

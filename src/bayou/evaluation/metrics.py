@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidSpec
 
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # a class that was thought impossible costs 36 nats, not infinity
+SMALLEST_PROBABILITY = 2.0**-52  # a class that was thought impossible costs 36 nats, not infinity
 NUMBER_OF_BINS = 20
 
 
@@ -52,8 +52,9 @@ class Mean(Metric):
         if values.size:
             mean, before = float(np.mean(values)), self.rows
             self.rows += values.size
-            self._squares += float(np.sum((values - mean) ** 2)) + (mean - self._mean) ** 2 * before * values.size / self.rows
-            self._mean += (mean - self._mean) * values.size / self.rows
+            shift = (mean - self._mean) * values.size / self.rows
+            self._squares += float(np.sum((values - mean) ** 2)) + shift * (mean - self._mean) * before
+            self._mean += shift
 
     @property
     def value(self) -> float:

@@ -18,6 +18,7 @@ from bayou.estimators.summary import aligned
 from bayou.evaluation.scores import Classification, Counting, Regression, Scores, Task
 
 REPORTS = 50  # per run, unless told otherwise: enough for a curve
+SMALLEST_WINDOW = 25  # fewer rows tell little
 S = TypeVar("S", bound=Scores)
 
 
@@ -69,7 +70,7 @@ def progressive(
     targets = np.asarray(y)
     if targets.ndim != 1 or len(targets) != len(X) or not len(targets):
         raise ShapeMismatch(f"`y` must have one value per row, {len(X)}, at least 1; got shape {targets.shape}.")
-    step = math.ceil(len(targets) / REPORTS) if every is None else every
+    step = max(math.ceil(len(targets) / REPORTS), SMALLEST_WINDOW) if every is None else every
     for name, value, least in (("chunk", chunk, 1), ("every", step, 1), ("warm_up", warm_up, 0)):
         if value < least:
             raise InvalidSpec(f"`{name}` must be at least {least}; got {value!r}.")

@@ -74,6 +74,7 @@ def _agree(a: Sums, b: Sums, frame: Frame, tolerance: float) -> bool:
     """Whether two estimates of the integrals are equal."""
     tilted, spread = frame[0], math.sqrt(frame[2])
     first, second = _scales(b, tilted)
+    second += b[0] * abs(frame[5])  # beside the slope at the centre, its variation may be mere rounding
     return (
         abs(a[0] - b[0]) <= tolerance * b[0]
         and abs(a[1] - b[1]) <= tolerance * first + NOISE
@@ -81,7 +82,7 @@ def _agree(a: Sums, b: Sums, frame: Frame, tolerance: float) -> bool:
         and abs(a[5] - b[5]) <= tolerance * abs(b[5]) + NOISE
         and abs(a[6] - b[6]) <= tolerance * spread * first + NOISE
         and (not tilted or abs(a[2] - b[2]) <= tolerance * b[2] + NOISE)
-        and (not tilted or abs(a[4] - b[4]) <= tolerance * b[4] + NOISE)
+        and (not tilted or abs(a[4] - b[4]) <= tolerance * (b[4] + abs(b[5])) + NOISE)
     )
 
 

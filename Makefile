@@ -1,0 +1,51 @@
+# Everything runs in .venv, which is made on first use and brought up to date when pyproject.toml changes.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+# One example at a time leaves nothing for BLAS to share out: its threads would only get in each other's way.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-compiled test-python lint format bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+demo: $(READY) ## Learn a real data set as a stream, and show how good and how sure the model is
+	$(BIN)/python examples/demo.py
+
+test: test-compiled test-python ## Run every test: with compiled kernels, then the contracts in plain Python
+
+test-compiled: $(READY) ## Run every test with compiled kernels
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-python: $(READY) ## Run the contract tests with the kernels as plain Python
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) tests/contracts
+
+lint: $(READY) ## Check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Put the sources in the form that lint asks for
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) ## Compare speed with scikit-learn and River
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove the environment and everything generated
+	rm -rf .venv build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

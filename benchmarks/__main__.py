@@ -1,0 +1,48 @@
+"""``python -m benchmarks [--quick] [--json PATH] [--only NAME]``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import dense, machine, single, startup
+from benchmarks.report import Result, show, write
+from benchmarks.timing import Effort
+
+CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
+    "diagonal": dense.diagonal,
+    "full": dense.full,
+    "arrays": single.arrays,
+    "dicts": single.dicts,
+    "start-up": startup.start_up,
+}
+USUAL = Effort(rounds=15, size=1.0)
+QUICK = Effort(rounds=3, size=0.2)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser("benchmarks", description="Compare speed with scikit-learn and River.")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under a minute, less exact")
+    parser.add_argument("--json", type=Path, default=Path("out/bench.json"), metavar="PATH", help="where results go")
+    parser.add_argument("--only", action="append", choices=CASES, metavar="NAME", help=", ".join(CASES))
+    chosen = parser.parse_args(arguments)
+    effort = QUICK if chosen.quick else USUAL
+    console = Console(width=None if Console().is_terminal else 140)
+    results: list[Result] = []
+    with console.status("") as status:
+        for name in chosen.only or CASES:
+            status.update(f"measuring {name}")
+            results.extend(CASES[name](effort))
+        status.update("measuring the machine")
+        facts = {"machine": machine.facts(effort), "versions": machine.versions(), "effort": effort._asdict()}
+    show(results, facts, console)
+    write(chosen.json, results, facts)
+    console.print(f"written to {chosen.json}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
