@@ -649,7 +649,6 @@ def test_a_truth_is_nought_or_one(refusal: Callable[[bytes], str], estimator: ty
     assert "`flags` must be 0 or 1 everywhere; got 2" in refusal(blob)
 
 
-@pytest.mark.xfail(reason="nothing checks what kernels use as an index: a belief's own check is needed", strict=True)
 @pytest.mark.parametrize("used", [-1.0, 1e9, np.nan])
 def test_kernels_are_not_led_outside_of_arrays(refusal: Callable[[bytes], str], used: float) -> None:
     model = bayou.Learner(Probit(), LowRankGaussian(rank=2), MomentMatching(), 4)
@@ -690,6 +689,9 @@ def test_golden_files_load_for_ever(path: Path) -> None:
     for when, quantities in expected.items():
         assert answers[when].keys() >= quantities.keys()
         for name, value in quantities.items():
+            if name == "classes":
+                assert answers[when][name] == value
+                continue
             # what is learnt on top, or averaged over a latent, may be computed better one day
             accuracy = 1e-12 if when == "now" and name != "mean" else 1e-4 if "float32" in path.stem else 1e-9
             np.testing.assert_allclose(answers[when][name], value, rtol=accuracy, atol=accuracy, err_msg=name)

@@ -186,6 +186,9 @@ class Posterior(Spec, Generic[B]):
     def prior(self, n_features: int) -> B:
         """The belief before any example."""
 
+    def check(self, belief: B) -> None:  # noqa: B027  # most beliefs are right as soon as their shapes are
+        """Raise unless a belief from elsewhere, of the right shapes, is one that kernels may trust."""
+
     @abstractmethod
     def absorb(self, belief: B, features: Vector, slope: float, precision: float) -> None:
         """Move the belief by one site, in place."""

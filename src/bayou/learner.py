@@ -308,6 +308,8 @@ class Learner:
                     f"`belief.{name}` must be {array.dtype} of shape {array.shape}; got {saved.dtype} of {saved.shape}."
                 )
             array[...] = saved
+        for belief in learner.beliefs():
+            learner.posterior.check(belief)
         learner.n_examples, learner.log_evidence = int(config["n_examples"]), float(config["log_evidence"])
         return learner
 

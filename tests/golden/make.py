@@ -40,7 +40,13 @@ MODELS: dict[str, Callable[[], Any]] = {
     ),
     "learner-spherical": lambda: _learner(bayou.Ordinal((-0.5, 0.5)), bayou.SphericalGaussian(), bayou.Iterated()),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
+    "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
+    "classifier-of-three": bayou.OnlineClassifier,
+    "regressor": bayou.OnlineRegressor,
+    "counter": lambda: bayou.OnlineCounter(likelihood=bayou.NegativeBinomial(), standardize=False),
+    "regressor-of-dicts": bayou.OnlineRegressor,
 }
+LABELS = {"classifier": ("no", "yes"), "classifier-of-three": (2, 0, 1)}
 
 
 def _rows(start: int, n: int) -> Any:
@@ -48,22 +54,39 @@ def _rows(start: int, n: int) -> Any:
     return ((np.arange(start, start + n * N_FEATURES) * 37) % 19 - 9.0).reshape(n, N_FEATURES) / 8.0
 
 
+def _dicts(start: int, n: int) -> list[dict[str, float]]:
+    """The same rows by name, with a value missing here and there."""
+    return [{f"x{j}": value for j, value in enumerate(row) if (j + i) % 4} for i, row in enumerate(_rows(start, n).tolist())]
+
+
 def _tell(model: Any) -> dict[str, Any]:
     """What a model knows, in numbers."""
-    prediction = model.predict_many(_rows(1000, 5))
-    return {
-        "latent mean": prediction.latent.mean.tolist(),
-        "latent variance": prediction.latent.variance.tolist(),
-        "mean": prediction.mean.tolist(),
-        "n_examples": model.n_examples,
-        "log_evidence": model.log_evidence,
-    }
+    if isinstance(model, Learner):
+        prediction = model.predict_many(_rows(1000, 5))
+        told = {"latent mean": prediction.latent.mean.tolist(), "latent variance": prediction.latent.variance.tolist()}
+        return told | {"mean": prediction.mean.tolist(), "n_examples": model.n_examples, "log_evidence": model.log_evidence}
+    told = {"coef": model.coef_.tolist(), "n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
+    if isinstance(model, bayou.OnlineClassifier):
+        told["classes"] = model.classes_.tolist()
+        return told | {"mean": model.predict_proba(_rows(1000, 5)).tolist()}
+    if not hasattr(model, "n_features_in_"):
+        return told | {"mean": [model.predict_one(x) for x in _dicts(1000, 5)]}
+    return told | {"mean": model.predict_quantiles(_rows(1000, 5)).tolist()}
 
 
-def _teach(model: Any, start: int) -> None:
+def _teach(model: Any, start: int, name: str = "") -> None:
     """Let a model learn some rows."""
-    targets = PLAUSIBLE[model.likelihood.accepts(PLAUSIBLE)]
-    model.learn_many(_rows(start, 12), targets[np.arange(start, start + 12) * 7 % 5 % targets.size])
+    if isinstance(model, bayou.OnlineClassifier):
+        labels = list(model.classes_) if hasattr(model, "classes_") else LABELS[name]
+        model.partial_fit(_rows(start, 12), [labels[(i + start) * 5 % 7 % len(labels)] for i in range(12)])
+    elif name == "regressor-of-dicts" or (not isinstance(model, Learner) and getattr(model, "_names", None)):
+        for i, x in enumerate(_dicts(start, 12)):
+            model.learn_one(x, float((start + i) % 5 - 1))
+    elif not isinstance(model, Learner):
+        model.partial_fit(_rows(start, 12), (np.arange(start, start + 12) * 3 % 5).astype(float))
+    else:
+        targets = PLAUSIBLE[model.likelihood.accepts(PLAUSIBLE)]
+        model.learn_many(_rows(start, 12), targets[np.arange(start, start + 12) * 7 % 5 % targets.size])
 
 
 def answers(model: Any) -> dict[str, Any]:
@@ -77,7 +100,7 @@ def main() -> None:
     for name, make in MODELS.items():
         if not (HERE / f"{name}.bayou").exists():
             model = make()
-            _teach(model, 0)
+            _teach(model, 0, name)
             bayou.save(model, HERE / f"{name}.bayou")
             (HERE / f"{name}.json").write_text(json.dumps(answers(model), indent=1) + "\n")
 

@@ -1,7 +1,8 @@
-"""The normal distribution in its tails: against scipy, the continued fraction, and quadrature on the interval itself."""
+"""The normal distribution in its tails: against scipy, the continued fraction, and quadrature."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_panels_meet() -> None:
 
 
 def truncated(start: float, width: float) -> tuple[float, float, float]:
-    """log chance, mean less its start, and variance of a normal between start and start + width (start >= -width / 2)."""
+    """log chance, mean less its start, and variance of a normal in an interval that is mostly positive."""
     peak = max(start, 0.0) - start  # where the density is largest, from the start
     reach = min(width, peak + min(12.0, 60.0 / max(start, 1e-9)))
     ends = sorted({max(0.0, peak - 12.0), peak, reach})
@@ -73,7 +74,7 @@ def truncated(start: float, width: float) -> tuple[float, float, float]:
     def integral(power: int, centre: float) -> float:
         return sum(
             integrate.quad(lambda t: weight(t) * (t - centre) ** power, a, b, epsabs=0.0, epsrel=1e-13, limit=200)[0]
-            for a, b in zip(ends, ends[1:], strict=False)
+            for a, b in itertools.pairwise(ends)
         )
 
     mass = integral(0, 0.0)

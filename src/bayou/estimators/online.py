@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import LARGEST, Moments, check_magnitude, count_and_scale
-from bayou.errors import InvalidFeatures, InvalidSpec
+from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner, Prediction
 from bayou.numerics.jit import entry_point
@@ -243,11 +243,15 @@ class OnlineEstimator(BaseEstimator):
         config, arrays = state
         model = cls(**config["params"])
         if config["begun"]:
-            model._begin(len(arrays["moments.mean"]), [_name(name) for name in config["names"]])
+            n_columns, names = arrays["moments.mean"].size, [_name(name) for name in config["names"]]
+            _require("names", len(names), 0 if not names else n_columns)
+            model._begin(n_columns, names)
             for name, array in model._moments._asdict().items():
+                _require(f"moments.{name}", arrays[f"moments.{name}"].shape, array.shape)
                 array[...] = arrays[f"moments.{name}"]
             inner = {name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")}
             model._learner_ = Learner.from_state(State(config["learner"], inner))
+            _require("learner.n_features", model._learner_.n_features, model._first + n_columns)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
             if config["feature_names"]:
@@ -275,6 +279,11 @@ def _number(name: Hashable, value: Any) -> float:
     if abs(number) > LARGEST:
         raise InvalidFeatures(f"feature {name!r} must be finite and below {LARGEST:g} in size; got {value!r}.")
     return number
+
+
+def _require(name: str, came: Any, required: Any) -> None:
+    if came != required:
+        raise ModelFileError(f"`{name}` must have size {required} to fit the other parts; got {came}.")
 
 
 def _name(name: Any) -> Hashable:

@@ -76,12 +76,15 @@ def intervals(report: Report[Any], path: str | Path) -> None:
 
 
 def overview(reports: Sequence[Report[Any]], path: str | Path) -> None:
-    """The learning curve and, beside it, reliability (of classes) or intervals (of numbers)."""
+    """The learning curve and, beside it, reliability (of classes) or intervals (of numbers that have a density)."""
+    total = reports[-1].total
+    if isinstance(total, CountScores):
+        learning_curve(reports, path)
+        return
     with _picture(path, 13.0, 7.2) as figure:
         parts: Any = figure.subfigures(1, 2, width_ratios=[1.35, 1.0], wspace=0.04)
         left, right = parts
         _draw_curves(left, reports)
-        total = reports[-1].total
         if isinstance(total, ClassScores):
             _draw_reliability(right, total.calibration_error)
         else:

@@ -74,7 +74,9 @@ def progressive(
     for name, value, least in (("chunk", chunk, 1), ("every", step, 1), ("warm_up", warm_up, 0)):
         if value < least:
             raise InvalidSpec(f"`{name}` must be at least {least}; got {value!r}.")
-    return _reports(model, X, targets, _task(model, targets, coverage), (chunk, step, warm_up), progress)
+    task = _task(model, targets, coverage)
+    task.scores()  # a wrong level is refused now, not when the first report is asked for
+    return _reports(model, X, targets, task, (chunk, step, warm_up), progress)
 
 
 def _task(model: Any, targets: NDArray[Any], coverage: float) -> Task:

@@ -21,6 +21,7 @@ from bayou.numerics.quadrature import log_evidence_by_quadrature
 from bayou.numerics.validation import require_positive
 
 LARGEST_LOG_RATE = 600.0  # the rate, times any variance, is still a number
+FEW = 1e4  # counts
 
 
 @kernel
@@ -87,7 +88,21 @@ class Poisson(ScalarLikelihood):
 
 
 def _not_exceeding(count: Vector, log_rate: Vector) -> Vector:
-    return np.asarray(special.gammaincc(count + 1.0, np.exp(np.clip(log_rate, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))))
+    """P(y <= count)."""
+    rate = np.exp(np.clip(log_rate, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+    exact = special.gammaincc(np.minimum(count, FEW) + 1.0, rate)
+    return np.asarray(np.where(count < FEW, exact, _not_exceeding_many(np.maximum(count, FEW) + 1.0, log_rate)))
+
+
+def _not_exceeding_many(n: Vector, log_rate: Vector) -> Vector:
+    """P(y < n) to order 1/n (Temme 1979), because scipy loses its digits in the tails of large counts."""
+    t = np.clip(log_rate - np.log(n), -1.0, 1.0)  # beyond, it is 1 or 0 for so many
+    excess = np.expm1(t)
+    eta = np.sign(t) * np.sqrt(2.0 * np.maximum(excess - t, 0.0))
+    near = np.abs(t) < 1e-4
+    skew = np.where(near, excess / 12.0 - 1.0 / 3.0, 1.0 / np.where(near, 1.0, excess) - 1.0 / np.where(near, 1.0, eta))
+    density = np.exp(-0.5 * n * eta**2) / np.sqrt(2.0 * math.pi * n)
+    return np.asarray(special.ndtr(-eta * np.sqrt(n)) + density * skew)
 
 
 def _log_rate_width(count: Vector) -> Vector:

@@ -173,6 +173,46 @@ def scatter(mean: Array, factor: Array, scale: Array, missing: Mask) -> float:
     return total
 
 
+@vectorized_kernel
+def orthonormalize(rows: Matrix, corner: Matrix) -> None:
+    """Gram and Schmidt, twice, in place: rows = corner @ (the rows as they become), corner lower triangular."""
+    for i in range(rows.shape[0]):
+        for _ in range(2):
+            for m in range(i):
+                along = 0.0
+                for j in range(rows.shape[1]):
+                    along += rows[m, j] * rows[i, j]
+                for j in range(rows.shape[1]):
+                    rows[i, j] -= along * rows[m, j]
+                corner[i, m] += along
+        length = 0.0
+        for j in range(rows.shape[1]):
+            length += rows[i, j] * rows[i, j]
+        corner[i, i] = np.sqrt(length)
+        for j in range(rows.shape[1]):
+            rows[i, j] /= max(corner[i, i], 1e-300)
+
+
+@vectorized_kernel
+def factor_inverse(precision: Matrix, factor: Array, scale: Array) -> None:
+    """Write the factors of the inverse of a small precision matrix, which becomes its Cholesky factor."""
+    n = precision.shape[0]
+    for j in range(n):
+        for i in range(j, n):
+            total = precision[i, j]
+            for m in range(j):
+                total -= precision[i, m] * precision[j, m]
+            precision[i, j] = np.sqrt(max(total, 1e-300)) if i == j else total / precision[j, j]
+    for j in range(n):
+        scale[j] = 1.0 / precision[j, j] ** 2
+        factor[j, j] = 1.0
+        for i in range(j + 1, n):  # column j of the inverse of the factor with its diagonal divided out
+            total = 0.0
+            for m in range(j, i):
+                total += precision[i, m] / precision[m, m] * factor[m, j]
+            factor[i, j] = -total
+
+
 def aligned(shape: tuple[int, ...], dtype: str) -> Array:
     """Zeros that begin on a cache line, which the widest loads prefer."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize

@@ -14,7 +14,8 @@ from bayou.contracts import Latent, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.pointers import call_log_evidence, likelihood_kernels
 
-NODES = 129
+NODES = 201
+ABRUPT = 1e-6  # of the belief's width: a step so narrow is one without width
 REACH = 9.0  # standard deviations of the belief
 PAIRS_AT_ONCE = 2048  # bounds the memory to some megabytes
 MOST_STEPS = 120
@@ -53,13 +54,14 @@ def binary_quantiles(likelihood: ScalarLikelihood, latent: Latent, probabilities
 def smoothed(
     conditional: Callable[[Vector], Vector], place: Vector, width: Vector, mean: Vector, spread: Vector
 ) -> Vector:
-    """E conditional(f) for f ~ N(mean, spread^2) per row, where conditional is a step at place of some width."""
+    """E conditional(f) for f ~ N(mean, spread^2) per row, where conditional falls from 1 to 0 at place."""
     low, high = (np.arcsinh((mean + side * REACH * spread - place) / width) for side in (-1.0, 1.0))
     u = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, NODES)
     with np.errstate(over="ignore", under="ignore"):
         f = place[:, None] + width[:, None] * np.sinh(u)
         weights = np.exp(-0.5 * ((f - mean[:, None]) / spread[:, None]) ** 2) * np.cosh(u)
-    return np.asarray((weights * conditional(f)).sum(axis=1) / weights.sum(axis=1))
+    resolved = np.asarray((weights * conditional(f)).sum(axis=1) / weights.sum(axis=1))
+    return np.where(width < ABRUPT * spread, special.ndtr((place - mean) / spread), resolved)
 
 
 def crossing(

@@ -115,8 +115,8 @@ def absorb(belief: LowRankBelief, x: Array, slope: float, precision: float, vari
     if length > 0.0:
         inside[used] = length
         belief.scale[used] = 1.0
-        belief.factor[used, :] = 0.0
-        belief.factor[used, used] = 1.0
+        for i in range(capacity):
+            belief.factor[used, i] = 1.0 if i == used else 0.0
         for j in range(x.size):
             belief.basis[used, j] = outside[j] / length
         used += 1
@@ -136,47 +136,47 @@ def absorb(belief: LowRankBelief, x: Array, slope: float, precision: float, vari
 @vectorized_kernel
 def compress(belief: LowRankBelief, keep: int) -> None:
     """Keep the directions known best; what is known of the others goes into the diagonal of the precision."""
-    used = int(belief.used[0])
-    root = np.empty((used, used))
+    used, d = int(belief.used[0]), belief.mean.size
+    inner = np.zeros((used, used))
     for m in range(used):
-        for i in range(used):
-            root[m, i] = np.sqrt(belief.scale[m]) * belief.factor[m, i] if i <= m else 0.0
-    variances, rotation = np.linalg.eigh(root.T @ root)
-    directions = rotation.T @ belief.basis[:used].astype(np.float64)
-    strengths = 1.0 / variances - 1.0
-    rewrite(belief, directions, strengths, min(keep, used))
+        for i in range(m + 1):
+            for k in range(m + 1):
+                inner[i, k] += np.float64(belief.scale[m]) * belief.factor[m, i] * belief.factor[m, k]
+    variances, rotation = np.linalg.eigh(inner)
+    directions = np.zeros((used, d))
+    for i in range(used):
+        for m in range(used):
+            for j in range(d):
+                directions[i, j] += rotation[m, i] * belief.basis[m, j]
+    rewrite(belief, directions, 1.0 / variances - 1.0, min(keep, used))
 
 
 @vectorized_kernel
 def rewrite(belief: LowRankBelief, directions: Matrix, strengths: Vector, keep: int) -> None:
-    """The belief of precision S^-1 (I + sum strength q q') S^-1; directions beyond the strongest go to the diagonal."""
+    """The belief of precision S^-1 (I + sum strength q q') S^-1, strongest first; those not kept go to the diagonal."""
     d = belief.mean.size
-    order = np.argsort(-strengths)
     growth = np.ones(d)
-    for m in order[keep:]:
+    for m in range(keep, strengths.size):
         for j in range(d):
             growth[j] += max(strengths[m], 0.0) * directions[m, j] ** 2
-    columns = np.empty((d, keep))
-    for i in range(keep):
-        for j in range(d):
-            columns[j, i] = directions[order[i], j] / np.sqrt(growth[j])
+    rows = np.empty((keep, d))
     for j in range(d):
-        belief.deviation[j] /= np.sqrt(growth[j])
-    basis, corner = np.linalg.qr(columns)
-    inner = np.eye(keep)
+        root = np.sqrt(growth[j])
+        belief.deviation[j] /= root
+        for i in range(keep):
+            rows[i, j] = directions[i, j] / root
+    corner = np.zeros((keep, keep))
+    factors.orthonormalize(rows, corner)
+    inner = np.zeros((keep, keep))
     for i in range(keep):
-        for a in range(keep):
-            for b in range(keep):
-                inner[a, b] += corner[a, i] * strengths[order[i]] * corner[b, i]
-    # the factors of a covariance, from the Cholesky factor of its inverse
-    lower = np.linalg.cholesky(inner)
-    unit = np.empty((keep, keep))
-    for b in range(keep):
-        for a in range(keep):
-            unit[a, b] = lower[a, b] / lower[b, b]
-        belief.scale[b] = 1.0 / lower[b, b] ** 2
-    belief.factor[:keep, :keep] = np.linalg.inv(unit)
-    belief.basis[:keep] = basis.T
+        inner[i, i] += 1.0
+        for a in range(i + 1):
+            for b in range(i + 1):
+                inner[a, b] += corner[i, a] * strengths[i] * corner[i, b]
+    factors.factor_inverse(inner, belief.factor, belief.scale)
+    for i in range(keep):  # written out: numba takes seconds to compile the assignment of a slice
+        for j in range(d):
+            belief.basis[i, j] = rows[i, j]
     belief.used[0] = keep
 
 
@@ -226,6 +226,12 @@ class LowRankGaussian(Posterior[LowRankBelief]):
             np.ones(capacity, dtype=self.dtype),
             np.zeros(1, dtype=self.dtype),
         )
+
+    def check(self, belief: LowRankBelief) -> None:
+        """Raise unless the belief is one that kernels may trust."""
+        used, most = float(belief.used[0]), belief.scale.size - 1
+        if not (0.0 <= used <= most and used.is_integer()):
+            raise ImproperBelief(f"`used` must be a whole number from 0 to {most}; got {used}.")
 
     def absorb(self, belief: LowRankBelief, features: Vector, slope: float, precision: float) -> None:
         """Move the belief by one site, in place."""
@@ -332,7 +338,8 @@ class LowRankGaussian(Posterior[LowRankBelief]):
                 "of its diagonal. Was something taken out that was never learnt?"
             )
         keep = min(values.size, result.scale.size - 1)
-        rewrite(result, np.ascontiguousarray(rotation.T @ rows.T), values, keep)
+        strongest_first = np.ascontiguousarray(rotation[:, ::-1].T @ rows.T)
+        rewrite(result, strongest_first, np.ascontiguousarray(values[::-1]), keep)
         basis, inner = _subspace(result)
         scaled = result.deviation * shift
         along = basis @ scaled

@@ -83,7 +83,7 @@ def vector_site(
             if reached - change >= value - 1e-14 * abs(value):
                 break
             share *= 0.5
-        f[:] = trial
+        f, trial = trial, f
         value = reached
     for c in range(mean.size):
         curvature = max(precision[c], 0.0)
