@@ -117,8 +117,8 @@ class ScalarLikelihood(Likelihood):
     ``expected_log_density(kernels, y, mean, variance, params)``
         E log p(y | f), its slope, minus its curvature, in the mean.
 
-    ``kernels`` is the table of addresses (`bayou.numerics.pointers`) through which one kernel calls another: where there
-    is no closed form, ``log_evidence = staticmethod(log_evidence_by_quadrature)`` says so openly.
+    ``kernels`` is the table of addresses (`bayou.numerics.pointers`) through which one kernel calls another: where
+    there is no closed form, ``log_evidence = staticmethod(log_evidence_by_quadrature)`` says so openly.
     """
 
     log_density: ClassVar[Kernel]
@@ -186,7 +186,7 @@ class Posterior(Spec, Generic[B]):
     def prior(self, n_features: int) -> B:
         """The belief before any example."""
 
-    def check(self, belief: B) -> None:  # noqa: B027  # most beliefs are right as soon as their shapes are
+    def check(self, belief: B) -> None:  # most beliefs are right as soon as their shapes are
         """Raise unless a belief from elsewhere, of the right shapes, is one that kernels may trust."""
 
     @abstractmethod

@@ -181,7 +181,7 @@ class Learner:
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         self.likelihood.check_targets(wanted)
         counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
-        return self._absorb(rows, mask, np.require(wanted, requirements="CW"), counts)
+        return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts)
 
     def learn_row(self, row: Array, mask: Mask, y: float) -> None:
         """Learn from one row of the right type and shape, of finite values, with a legal target: nothing is checked."""
@@ -253,7 +253,7 @@ class Learner:
         return np.empty((self.likelihood.n_latents, *shape) if self._vector else shape)
 
     def beliefs(self) -> list[Any]:
-        """The belief about the weights of each latent, as views: just one, unless the likelihood has several latents."""
+        """The belief about the weights of each latent, as views: one, unless the likelihood has several latents."""
         if not self._vector:
             return [self.belief]
         kind = type(self.belief)
@@ -270,7 +270,7 @@ class Learner:
         return row
 
     def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
-        rows = np.require(features, dtype=self._dtype, requirements="CW")
+        rows = np.require(features, dtype=self._dtype, requirements=["C", "W"])
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ShapeMismatch(f"`features` must have {self.n_features} columns; got shape {rows.shape}.")
         bad = first_not_finite(rows)
@@ -279,7 +279,7 @@ class Learner:
             raise InvalidFeatures(f"`features` must be finite; got {rows[bad, column]} in row {bad}, column {column}.")
         if missing is None:
             return rows, _NONE_MISSING
-        mask = np.require(missing, dtype=np.bool_, requirements="CW")
+        mask = np.require(missing, dtype=np.bool_, requirements=["C", "W"])
         if mask.shape != rows.shape:
             raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
         return rows, mask
@@ -319,7 +319,7 @@ class Learner:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.belief = type(self.belief)(*(np.require(array, requirements="CW") for array in self.belief))
+        self.belief = type(self.belief)(*(np.require(array, requirements=["C", "W"]) for array in self.belief))
         self._prepare()
 
     def __repr__(self) -> str:
@@ -328,7 +328,11 @@ class Learner:
 
 def _check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
     """Raise unless the three can work together."""
-    for name, part, kind in (("likelihood", likelihood, Likelihood), ("posterior", posterior, Posterior), ("rule", rule, Rule)):
+    for name, part, kind in (
+        ("likelihood", likelihood, Likelihood),
+        ("posterior", posterior, Posterior),
+        ("rule", rule, Rule),
+    ):
         if not isinstance(part, kind):
             raise InvalidSpec(f"`{name}` must be a {kind.__name__}; got {part!r}.")
     if rule.needs_slope and not likelihood.smooth:
@@ -340,9 +344,11 @@ def _check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) ->
 
 
 def _checked_weights(weights: ArrayLike, n: int) -> Vector:
-    counts = np.require(weights, dtype=np.float64, requirements="CW")
+    counts = np.require(weights, dtype=np.float64, requirements=["C", "W"])
     if counts.shape != (n,):
         raise ShapeMismatch(f"`weights` must have one value per row, {n}; got shape {counts.shape}.")
     if not (np.all(np.isfinite(counts)) and np.all(counts >= 0.0)):
-        raise InvalidSpec(f"`weights` must be finite and not negative; got {counts[~(counts >= 0.0) | ~np.isfinite(counts)][0]}.")
+        raise InvalidSpec(
+            f"`weights` must be finite and not negative; got {counts[~(counts >= 0.0) | ~np.isfinite(counts)][0]}."
+        )
     return counts

@@ -32,7 +32,9 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize(("likelihood", "posterior", "rule"), points())
-def test_many_is_one_by_one_is_chunks_to_the_last_bit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
+def test_many_is_one_by_one_is_chunks_to_the_last_bit(
+    likelihood: Likelihood, posterior: Posterior[Any], rule: Rule
+) -> None:
     n = rows_for(likelihood, 40)
     features, targets = stream(likelihood, n)
     whole, single, chunked = (Learner(likelihood, posterior, rule, D) for _ in range(3))
@@ -66,8 +68,12 @@ def test_a_weight_of_two_is_the_row_twice(likelihood: Likelihood, posterior: Pos
     assert_same(weighted.belief, twice.belief)
 
 
-@pytest.mark.parametrize(("likelihood", "posterior", "rule"), points([Gaussian(0.4)], [FullGaussian(), NormalInverseGamma()]))
-def test_a_fractional_weight_is_exact_for_a_gaussian(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
+@pytest.mark.parametrize(
+    ("likelihood", "posterior", "rule"), points([Gaussian(0.4)], [FullGaussian(), NormalInverseGamma()])
+)
+def test_a_fractional_weight_is_exact_for_a_gaussian(
+    likelihood: Likelihood, posterior: Posterior[Any], rule: Rule
+) -> None:
     features, targets = stream(likelihood, 20)
     weights = np.random.default_rng(1).uniform(0.1, 5.0, 20)
     learner = Learner(likelihood, posterior, rule, D)
@@ -99,7 +105,9 @@ def test_a_missing_feature_is_an_unknown_of_mean_zero_and_variance_one(posterior
     weights = posterior.sample(learner.belief, n, rng)
     filled = np.column_stack([np.full(n, 0.7), rng.normal(size=(n, 2))])
     sampled = np.sum(weights * filled, axis=1)
-    noise = np.mean(latent.noise) * (1.0 if np.all(np.isinf(latent.degrees)) else float(latent.degrees[0] / (latent.degrees[0] - 2)))
+    noise = np.mean(latent.noise) * (
+        1.0 if np.all(np.isinf(latent.degrees)) else float(latent.degrees[0] / (latent.degrees[0] - 2))
+    )
     assert float(latent.mean[0]) == pytest.approx(sampled.mean(), abs=5 * sampled.std() / np.sqrt(n))
     assert float(latent.variance[0]) * noise == pytest.approx(sampled.var(), rel=0.05)
 
@@ -109,7 +117,10 @@ def test_rows_with_missing_features_are_learnt_alike_in_any_chunks(posterior: Po
     features, targets = stream(Gaussian(), 30)
     missing = np.random.default_rng(2).uniform(size=features.shape) < 0.3
     features[missing] = 0.0
-    whole, chunked = Learner(Gaussian(), posterior, MomentMatching(), D), Learner(Gaussian(), posterior, MomentMatching(), D)
+    whole, chunked = (
+        Learner(Gaussian(), posterior, MomentMatching(), D),
+        Learner(Gaussian(), posterior, MomentMatching(), D),
+    )
     whole.learn_many(features, targets, missing=missing)
     for row in range(30):
         chunked.learn_many(features[row : row + 1], targets[row : row + 1], missing=missing[row : row + 1])
@@ -121,7 +132,12 @@ def test_copies_and_pickles_continue_to_the_last_bit(likelihood: Likelihood) -> 
     features, targets = stream(likelihood, rows_for(likelihood, 10))
     learner = Learner(likelihood, FullGaussian(), MomentMatching(), D)
     learner.learn_many(features, targets)
-    others = [learner.copy(), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner)), Learner.from_state(learner.to_state())]
+    others = [
+        learner.copy(),
+        copy.deepcopy(learner),
+        pickle.loads(pickle.dumps(learner)),
+        Learner.from_state(learner.to_state()),
+    ]
     learner.learn_many(features, targets)
     for other in others:
         other.learn_many(features, targets)
@@ -131,7 +147,10 @@ def test_copies_and_pickles_continue_to_the_last_bit(likelihood: Likelihood) -> 
 
 def test_new_features_begin_with_the_prior() -> None:
     features, targets = stream(Gaussian(), 20)
-    narrow, wide = Learner(Gaussian(), FullGaussian(2.0), MomentMatching(), 2), Learner(Gaussian(), FullGaussian(2.0), MomentMatching(), D)
+    narrow, wide = (
+        Learner(Gaussian(), FullGaussian(2.0), MomentMatching(), 2),
+        Learner(Gaussian(), FullGaussian(2.0), MomentMatching(), D),
+    )
     narrow.learn_many(features[:10, :2], targets[:10])
     narrow.extend(D)
     wide.learn_many(features[:10] * [1, 1, 0], targets[:10])
@@ -226,13 +245,15 @@ def test_prediction_speaks_for_one_and_for_many() -> None:
     assert many.interval(0.5).shape == (3, 2)
     assert learner.predict_interval([[1.0, 1.0]], 0.9).shape == (1, 2)
     assert one.log_probability(0.0) == pytest.approx(-0.5 * np.log(2 * np.pi * 3.0))
-    with pytest.raises(InvalidSpec, match="`coverage` must lie between 0 and 1; got 1.5"):
+    with pytest.raises(InvalidSpec, match=r"`coverage` must lie between 0 and 1; got 1\.5"):
         one.interval(1.5)
     with pytest.raises(InvalidSpec, match="`probabilities` must lie between"):
         many.quantiles([0.0])
 
 
-@pytest.mark.parametrize("posterior", [FullGaussian(prior_variance=4.0), DiagonalGaussian(0.1), LowRankGaussian(2, 4.0)], ids=repr)
+@pytest.mark.parametrize(
+    "posterior", [FullGaussian(prior_variance=4.0), DiagonalGaussian(0.1), LowRankGaussian(2, 4.0)], ids=repr
+)
 def test_another_prior_is_meant_alike_by_one_and_by_many(posterior: Posterior[Any]) -> None:
     # a defect measured in a peer: learn_one and learn_many took the prior as precision and as variance
     features, targets = stream(Logistic(), 20)

@@ -62,7 +62,13 @@ def test_a_spec_is_a_value(posterior: Posterior[Any]) -> None:
 @everyone
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("prior_variance", 0.0), ("prior_variance", -1.0), ("prior_variance", np.inf), ("prior_mean", np.nan), ("dtype", "int8")],
+    [
+        ("prior_variance", 0.0),
+        ("prior_variance", -1.0),
+        ("prior_variance", np.inf),
+        ("prior_mean", np.nan),
+        ("dtype", "int8"),
+    ],
 )
 def test_a_bad_prior_is_named(posterior: Posterior[Any], field: str, value: Any) -> None:
     with pytest.raises(InvalidSpec, match=f"`{field}`.*got"):
@@ -79,7 +85,9 @@ def test_prior_has_its_moments(posterior: Posterior[Any]) -> None:
     belief = posterior.prior(D)
     noise = posterior.noise_rate / (posterior.noise_shape - 1.0) if posterior.learns_noise else 1.0
     np.testing.assert_allclose(belief.mean, np.broadcast_to(posterior.prior_mean, D))
-    np.testing.assert_allclose(posterior.covariance(belief), np.diag(np.broadcast_to(posterior.prior_variance, D)) * noise)
+    np.testing.assert_allclose(
+        posterior.covariance(belief), np.diag(np.broadcast_to(posterior.prior_variance, D)) * noise
+    )
 
 
 @everyone
@@ -90,7 +98,9 @@ def test_marginal_is_that_of_the_written_out_covariance(posterior: Posterior[Any
     spread = latent.noise * (1.0 if np.all(np.isinf(latent.degrees)) else latent.degrees / (latent.degrees - 2.0))
     covariance = posterior.covariance(learner.belief)
     np.testing.assert_allclose(latent.mean, features @ learner.belief.mean, rtol=1e-12)
-    np.testing.assert_allclose(latent.variance * spread, np.einsum("ni,ij,nj->n", features, covariance, features), rtol=1e-10)
+    np.testing.assert_allclose(
+        latent.variance * spread, np.einsum("ni,ij,nj->n", features, covariance, features), rtol=1e-10
+    )
     np.testing.assert_allclose(posterior.variances(learner.belief), np.diag(covariance), rtol=1e-12)
 
 
@@ -112,11 +122,13 @@ def test_log_density_is_scipys(posterior: Posterior[Any]) -> None:
     learner = learnt(posterior)
     weights = np.array([0.8, -1.5, 0.3, 0.2])
     if posterior.learns_noise:
-        shape, rate = learner.belief.noise
+        shape = learner.belief.noise[0]
         scatter = posterior.covariance(learner.belief) * (shape - 1.0) / shape
         wanted = scipy.stats.multivariate_t(learner.belief.mean, scatter, df=2 * shape).logpdf(weights)
     else:
-        wanted = scipy.stats.multivariate_normal(learner.belief.mean, posterior.covariance(learner.belief)).logpdf(weights)
+        wanted = scipy.stats.multivariate_normal(learner.belief.mean, posterior.covariance(learner.belief)).logpdf(
+            weights
+        )
     assert posterior.log_density(learner.belief, weights) == pytest.approx(wanted, rel=1e-9)
 
 
@@ -134,7 +146,9 @@ def test_intervals_and_signs_are_those_of_samples(posterior: Posterior[Any]) -> 
 
 @everyone
 @pytest.mark.parametrize(("slope", "precision"), [(0.7, 0.4), (-30.0, 1e4), (0.2, 0.0), (0.3, -0.05)])
-def test_absorb_is_the_projection_of_the_dense_update(posterior: Posterior[Any], slope: float, precision: float) -> None:
+def test_absorb_is_the_projection_of_the_dense_update(
+    posterior: Posterior[Any], slope: float, precision: float
+) -> None:
     belief = learnt(posterior, n=10).belief
     x = np.array([0.3, -0.5, 0.8, 0.1])
     covariance, mean = posterior.covariance(belief), belief.mean.copy()
@@ -174,7 +188,9 @@ def test_forgetting_everything_gives_the_prior(posterior: Posterior[Any]) -> Non
     posterior.forget(learner.belief, discount=0.0)
     prior = posterior.prior(D)
     np.testing.assert_allclose(learner.belief.mean, prior.mean, atol=1e-12)
-    np.testing.assert_allclose(posterior.covariance(learner.belief), posterior.covariance(prior), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        posterior.covariance(learner.belief), posterior.covariance(prior), rtol=1e-10, atol=1e-12
+    )
 
 
 @everyone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -51,19 +52,28 @@ def test_every_rule_is_exact_on_a_gaussian(rule: Rule) -> None:
 
 @pytest.mark.parametrize("likelihood", SCALAR, ids=repr)
 @pytest.mark.parametrize(("mean", "variance"), MARGINALS)
-def test_moment_matching_gives_the_moments_of_the_tilted_density(likelihood: Likelihood, mean: float, variance: float) -> None:
+def test_moment_matching_gives_the_moments_of_the_tilted_density(
+    likelihood: Likelihood, mean: float, variance: float
+) -> None:
     for y in targets(likelihood):
         value, slope, precision = site(MomentMatching(), likelihood, y, mean, variance)
         deviation = math.sqrt(variance)
-        corners = [mean - 12 * deviation, min(0.0, mean), max(0.0, mean), mean + 12 * deviation]  # a step has its jump at 0
+        corners = [
+            mean - 12 * deviation,
+            min(0.0, mean),
+            max(0.0, mean),
+            mean + 12 * deviation,
+        ]  # a step has its jump at 0
 
         def moment(power: int) -> float:
             def integrand(f: float) -> float:
                 normal = math.exp(-0.5 * (f - mean) ** 2 / variance) / math.sqrt(2 * math.pi * variance)
                 return (f - mean) ** power * normal * math.exp(log_density(likelihood, y, f))
 
-            pieces = zip(corners, corners[1:], strict=False)
-            return sum(scipy.integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-11, limit=200)[0] for a, b in pieces if b > a)
+            pieces = itertools.pairwise(corners)
+            return sum(
+                scipy.integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-11, limit=200)[0] for a, b in pieces if b > a
+            )
 
         mass = moment(0)
         shift = moment(1) / mass
@@ -154,7 +164,9 @@ def test_iterated_moves_several_latents_to_their_mode(likelihood: Any) -> None:
     k = likelihood.n_latents
     mean, variance = np.linspace(-1.0, 1.5, k), np.linspace(0.5, 3.0, k)
     slope, precision, scratch = np.empty(k), np.empty(k), np.empty(k)
-    Iterated().vector_site(vector_kernels(likelihood, Iterated()), 1.0, mean, variance, likelihood.params, slope, precision)
+    Iterated().vector_site(
+        vector_kernels(likelihood, Iterated()), 1.0, mean, variance, likelihood.params, slope, precision
+    )
 
     def cost(f: np.ndarray) -> float:
         value = likelihood.log_density(1.0, np.ascontiguousarray(f), likelihood.params, scratch, scratch.copy())

@@ -45,7 +45,9 @@ def test_classes_are_learnt_as_rows_are() -> None:
         by_dict.learn_one(x, y)
     for row, x in zip(rows[:10], as_dicts(rows), strict=False):
         proba = by_dict.predict_proba_one(x)
-        np.testing.assert_allclose([proba[label] for label in by_row.classes_], by_row.predict_proba([row])[0], rtol=1e-9)
+        np.testing.assert_allclose(
+            [proba[label] for label in by_row.classes_], by_row.predict_proba([row])[0], rtol=1e-9
+        )
         assert by_dict.predict_one(x) == by_row.predict([row])[0]
 
 

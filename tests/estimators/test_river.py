@@ -17,7 +17,10 @@ MODELS = [RiverClassifier(), RiverRegressor(), RiverClassifier(posterior=Diagona
 
 
 def checks_of(model: Any) -> list[Any]:
-    return [pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}") for check in checks.yield_checks(model)]
+    return [
+        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}")
+        for check in checks.yield_checks(model)
+    ]
 
 
 @pytest.mark.parametrize(("model", "check"), [case for model in MODELS for case in checks_of(model)])

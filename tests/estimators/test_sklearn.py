@@ -10,8 +10,8 @@ from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
 from bayou.posteriors import DiagonalGaussian
 
 ONE_PASS = (
-    "The check shuffles weighted and repeated rows differently. One pass learns in the order of the rows, and what a row "
-    "teaches depends on what came before. In one order a weight of k is the row k times: test_weights."
+    "The check shuffles weighted and repeated rows differently. One pass learns in the order of the rows, and what a "
+    "row teaches depends on what came before. In one order a weight of k is the row k times: test_rows."
 )
 WHOLE_NUMBERS = "The check gives fractions as targets; counts are whole numbers, and a fraction is refused by name."
 FRACTIONS = [

@@ -56,7 +56,9 @@ def _rows(start: int, n: int) -> Any:
 
 def _dicts(start: int, n: int) -> list[dict[str, float]]:
     """The same rows by name, with a value missing here and there."""
-    return [{f"x{j}": value for j, value in enumerate(row) if (j + i) % 4} for i, row in enumerate(_rows(start, n).tolist())]
+    return [
+        {f"x{j}": value for j, value in enumerate(row) if (j + i) % 4} for i, row in enumerate(_rows(start, n).tolist())
+    ]
 
 
 def _tell(model: Any) -> dict[str, Any]:
@@ -64,7 +66,11 @@ def _tell(model: Any) -> dict[str, Any]:
     if isinstance(model, Learner):
         prediction = model.predict_many(_rows(1000, 5))
         told = {"latent mean": prediction.latent.mean.tolist(), "latent variance": prediction.latent.variance.tolist()}
-        return told | {"mean": prediction.mean.tolist(), "n_examples": model.n_examples, "log_evidence": model.log_evidence}
+        return told | {
+            "mean": prediction.mean.tolist(),
+            "n_examples": model.n_examples,
+            "log_evidence": model.log_evidence,
+        }
     told = {"coef": model.coef_.tolist(), "n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
     if isinstance(model, bayou.OnlineClassifier):
         told["classes"] = model.classes_.tolist()

@@ -30,7 +30,9 @@ def test_it_is_the_batch_posterior() -> None:
     rate = 2.0 + 0.5 * (errors @ errors + np.sum((mean - 0.5) ** 2) / 5.0)
     np.testing.assert_allclose(learner.belief.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(learner.belief.noise, [1.5 + 20.0, rate], rtol=1e-11)
-    np.testing.assert_allclose(learner.posterior.covariance(learner.belief), np.linalg.inv(precision) * rate / 20.5, rtol=1e-10)
+    np.testing.assert_allclose(
+        learner.posterior.covariance(learner.belief), np.linalg.inv(precision) * rate / 20.5, rtol=1e-10
+    )
 
 
 def test_the_evidence_is_the_product_of_student_ts_and_the_batch_evidence() -> None:

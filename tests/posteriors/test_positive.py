@@ -91,7 +91,9 @@ def test_ten_million_examples(posterior: Posterior[Any]) -> None:
 
 
 @pytest.mark.parametrize("posterior", families(1e6, "float64")[:4] + families(1e6, "float32")[:4], ids=repr)
-@pytest.mark.parametrize("likelihood", [Probit(), Probit(noise_scale=1e-6), Step(), StudentT(noise_scale=1e-3)], ids=repr)
+@pytest.mark.parametrize(
+    "likelihood", [Probit(), Probit(noise_scale=1e-6), Step(), StudentT(noise_scale=1e-3)], ids=repr
+)
 def test_contradicting_targets(likelihood: Any, posterior: Posterior[Any]) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(5000, 3))

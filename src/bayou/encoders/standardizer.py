@@ -120,7 +120,7 @@ class Standardizer(Spec):
 
 
 def _checked(moments: Moments, rows: Matrix) -> Matrix:
-    rows = np.require(rows, dtype=np.float64, requirements="CW")
+    rows = np.require(rows, dtype=np.float64, requirements=["C", "W"])
     if rows.ndim != 2 or rows.shape[1] != moments.mean.size:
         raise ShapeMismatch(f"`rows` must have {moments.mean.size} columns; got shape {rows.shape}.")
     check_magnitude(rows)
@@ -134,5 +134,6 @@ def check_magnitude(rows: Matrix) -> None:
     if large.any():
         row, column = np.argwhere(large)[0]
         raise InvalidFeatures(
-            f"features must be finite and below {LARGEST:g} in size; got {rows[row, column]} in row {row}, column {column}."
+            f"features must be finite and below {LARGEST:g} in size; "
+            f"got {rows[row, column]} in row {row}, column {column}."
         )

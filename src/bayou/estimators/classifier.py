@@ -17,7 +17,7 @@ from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
-from bayou.learner import Learner, Prediction
+from bayou.learner import Learner
 from bayou.likelihoods import Probit, Softmax
 from bayou.posteriors import FullGaussian
 
@@ -28,8 +28,8 @@ LOGISTIC_OVER_PROBIT = 1.702
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """Bayesian linear classification, one pass, with calibrated probabilities.
 
-    ``likelihood`` is that of two classes, `Probit()` by default; three or more use `Softmax`. A class that was never seen
-    may appear at any time: what was learnt of the others is kept.
+    ``likelihood`` is that of two classes, `Probit()` by default; three or more use `Softmax`. A class that was never
+    seen may appear at any time: what was learnt of the others is kept.
 
     >>> from sklearn.datasets import load_iris
     >>> from bayou import OnlineClassifier
@@ -117,7 +117,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
         if y is None:
             raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels = column_or_1d(y, warn=True)
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         if len(labels) != n:
@@ -259,13 +259,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if isinstance(likelihood, Softmax):
             return likelihood.probabilities(latent)
         probabilities = np.exp(self._log_probabilities(latent))
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
+        normalised: Matrix = probabilities / probabilities.sum(axis=1, keepdims=True)
+        return normalised
 
     # --- what was learnt
 
     @property
     def coef_(self) -> Matrix:
-        """Expected weight per unit of each raw input: one row for two classes (towards the second), else one per class."""
+        """Expected weight per unit of each raw input: a row per class, or one towards the second of two."""
         return np.stack([sign * b.mean[self._first :] / self._weight_scale() for sign, b in self._oriented()])
 
     @property

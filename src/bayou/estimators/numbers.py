@@ -25,7 +25,7 @@ class NumberEstimator(OnlineEstimator):
         if len(targets) != n:
             raise ShapeMismatch(f"`y` must have one value per row, {n}; got {len(targets)}.")
         assert_all_finite(targets, input_name="y")
-        return np.require(targets, requirements="CW")
+        return np.require(targets, requirements=["C", "W"])
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything and learn the rows in order, in one pass."""
@@ -114,7 +114,10 @@ class NumberEstimator(OnlineEstimator):
     def intercept_(self) -> float:
         """Expected latent where all raw inputs are zero."""
         self._check_begun()
-        return float(self._learner_.belief.mean @ self._intercept_direction()) * self._target_scale() + self._target_location()
+        return (
+            float(self._learner_.belief.mean @ self._intercept_direction()) * self._target_scale()
+            + self._target_location()
+        )
 
     def coef_interval(self, coverage: float = 0.9) -> Matrix:
         """Central interval of each weight: one row (low, high) per input."""

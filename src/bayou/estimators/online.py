@@ -20,7 +20,6 @@ from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Ve
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import LARGEST, Moments, check_magnitude, count_and_scale
 from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
-from bayou.estimators.summary import Summary
 from bayou.learner import Learner, Prediction
 from bayou.numerics.jit import entry_point
 from bayou.rules import MomentMatching
@@ -34,6 +33,7 @@ class OnlineEstimator(BaseEstimator):
 
     # The value of the intercept's feature: the prior deviation of the intercept, in units of that of the weights.
     _intercept = 1.0
+    _learner_: Learner
 
     def __init__(
         self,
@@ -84,7 +84,9 @@ class OnlineEstimator(BaseEstimator):
         from sklearn.exceptions import NotFittedError  # noqa: PLC0415  # only needed to say what is wrong
 
         if not self._begun():
-            raise NotFittedError(f"This {type(self).__name__} has learnt nothing yet; call `fit`, `partial_fit` or `learn_one`.")
+            raise NotFittedError(
+                f"This {type(self).__name__} has learnt nothing yet; call `fit`, `partial_fit` or `learn_one`."
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._begun()
@@ -116,7 +118,7 @@ class OnlineEstimator(BaseEstimator):
             raise InvalidFeatures(f"{type(self).__name__} has learnt dicts with named values; got rows without names.")
         checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", order="C")
         check_magnitude(checked)
-        return np.require(checked, requirements="CW")
+        return np.require(checked, requirements=["C", "W"])
 
     def _encode(self, rows: Matrix, weights: Vector, learn: bool) -> tuple[Matrix, Mask | None]:
         """Features of the rows, and which are missing (None if none are)."""
@@ -137,7 +139,7 @@ class OnlineEstimator(BaseEstimator):
         if sample_weight is None:
             return _NO_WEIGHTS
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        return np.require(weights, requirements="CW")
+        return np.require(weights, requirements=["C", "W"])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,7 +153,7 @@ class OnlineEstimator(BaseEstimator):
         raw = self._raw
         if tuple(x) == self._order:
             try:
-                self._packer.pack_into(raw, 0, *x.values())
+                self._packer.pack_into(raw, 0, *x.values())  # type: ignore[arg-type]  # an array is a buffer
             except (struct.error, TypeError):  # None, or something that is not a number
                 self._pack_any(x)
         else:
@@ -249,7 +251,9 @@ class OnlineEstimator(BaseEstimator):
             for name, array in model._moments._asdict().items():
                 _require(f"moments.{name}", arrays[f"moments.{name}"].shape, array.shape)
                 array[...] = arrays[f"moments.{name}"]
-            inner = {name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")}
+            inner = {
+                name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")
+            }
             model._learner_ = Learner.from_state(State(config["learner"], inner))
             _require("learner.n_features", model._learner_.n_features, model._first + n_columns)
             if config["n_features_in"] is not None:
@@ -267,7 +271,7 @@ class OnlineEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self._begun():
-            self._moments = Moments(*(np.require(array, requirements="CW") for array in self._moments))
+            self._moments = Moments(*(np.require(array, requirements=["C", "W"]) for array in self._moments))
             self._lay_out()
 
 

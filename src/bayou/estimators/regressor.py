@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import column_or_1d
 
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
-from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.errors import InvalidTarget
 from bayou.estimators.numbers import NumberEstimator
 from bayou.estimators.units import Units
 from bayou.learner import Prediction
@@ -78,7 +77,9 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
         """The first target set the units that it was learnt in; its evidence is that of the units before."""
-        first = Prediction(self._learner_.likelihood, Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent)))
+        first = Prediction(
+            self._learner_.likelihood, Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent))
+        )
         in_old, in_new = (first.log_probability([value])[0] for value in (y, scaled))
         self._units.log_scales -= float(in_old - in_new)
 

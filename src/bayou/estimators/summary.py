@@ -34,8 +34,8 @@ class Summary(NamedTuple):
     def joined(cls, parts: Sequence[Summary]) -> Summary:
         """One table of several."""
         names = [name for part in parts for name in part.names]
-        arrays = (np.concatenate([part[field] for part in parts]) for field in range(1, 5))
-        return cls(names, *arrays, parts[0].coverage)
+        mean, deviation, interval, sign = (np.concatenate([part[field] for part in parts]) for field in range(1, 5))
+        return cls(names, mean, deviation, interval, sign, parts[0].coverage)
 
     def most_certain(self, n: int) -> Summary:
         """The weights whose sign is surest; of equally sure ones, those furthest from zero in deviations."""
@@ -65,7 +65,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns of text: the first to the left, the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = (
-        "  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     )
     return "\n".join(line.rstrip() for line in lines)

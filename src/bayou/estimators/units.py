@@ -38,9 +38,9 @@ class Units:
         """Where to stop and take new units: after each row that brings the weight seen to the next power of two."""
         totals = np.cumsum(np.concatenate([self._moments.weight, weights]))
         doublings = np.where(totals >= 1.0, np.frexp(totals)[1] - 1, -1)
-        stops = np.flatnonzero(np.diff(doublings) > 0) + 1
+        stops: list[int] = (np.flatnonzero(np.diff(doublings) > 0) + 1).tolist()
         yield from stops
-        if len(weights) and (not stops.size or stops[-1] < len(weights)):
+        if len(weights) and (not stops or stops[-1] < len(weights)):
             yield len(weights)
 
     def enter(self, targets: Vector) -> Vector:
@@ -65,7 +65,7 @@ class Units:
     def _retell(self, learner: Learner, location: float, scale: float) -> None:
         """The same belief, in new units. The intercept's feature is 1 and comes first."""
         ratio = self.current[1] / scale
-        belief, prior_rate = learner.belief, learner.posterior.noise_rate
+        belief, prior_rate = learner.belief, learner.posterior.prior(learner.n_features).noise[1]
         belief.mean[...] *= ratio
         if self._has_intercept:
             belief.mean[0] += (self.current[0] - location) / scale

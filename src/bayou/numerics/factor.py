@@ -242,9 +242,7 @@ def diffused(factor: Array, scale: Array, bound: Array, diffusion: float) -> tup
 
 def whiten(factor: Array, scale: Array, weights: Vector) -> Vector:
     """Independent standard normals, if the weights (less their mean) are drawn with covariance C."""
-    rotated = scipy.linalg.solve_triangular(
-        factor.astype(np.float64), weights, lower=True, trans=1, unit_diagonal=True
-    )
+    rotated = scipy.linalg.solve_triangular(factor.astype(np.float64), weights, lower=True, trans=1, unit_diagonal=True)
     result: Vector = rotated / np.sqrt(scale, dtype=np.float64)
     return result
 

@@ -33,7 +33,9 @@ def passes(module: str, marginal: Kernel, scatter: Kernel, absorb: Kernel, laten
     ``latent_belief(belief, c)`` is the belief about the weights of latent c in a belief that is stacked over latents.
     """
     callees = {"marginal": marginal, "scatter": scatter, "absorb": absorb, "latent_belief": latent_belief}
-    return Passes(*(vectorized_kernel(rebound(template, module, **callees)) for template in (predict, learn, learn_vector)))
+    return Passes(
+        *(vectorized_kernel(rebound(template, module, **callees)) for template in (predict, learn, learn_vector))
+    )
 
 
 def predict(belief: Any, features: Array, missing: Mask, record: Matrix) -> None:

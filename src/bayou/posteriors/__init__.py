@@ -1,10 +1,10 @@
 """Families of beliefs about the weights, one file each.
 
-    FullGaussian          every correlation between weights                    O(d^2) per example
-    NormalInverseGamma    the same, and the noise of a regression is learnt    O(d^2)
-    LowRankGaussian       a diagonal and a few correlated directions           O(d * rank)
-    DiagonalGaussian      independent weights                                  O(d)
-    SphericalGaussian     independent weights of one common variance           O(d)
+FullGaussian          every correlation between weights                    O(d^2) per example
+NormalInverseGamma    the same, and the noise of a regression is learnt    O(d^2)
+LowRankGaussian       a diagonal and a few correlated directions           O(d * rank)
+DiagonalGaussian      independent weights                                  O(d)
+SphericalGaussian     independent weights of one common variance           O(d)
 """
 
 from bayou.posteriors.diagonal_gaussian import DiagonalGaussian

@@ -29,7 +29,7 @@ def marginal(belief: FullBelief, x: Array) -> tuple[float, float]:
     """Mean and variance of w . x."""
     projection = np.empty_like(belief.mean)
     factors.project(belief.factor, x, projection)
-    return factors.marginal(belief.mean, belief.scale, x, projection)  # type: ignore[no-any-return]
+    return factors.marginal(belief.mean, belief.scale, x, projection)
 
 
 @vectorized_kernel

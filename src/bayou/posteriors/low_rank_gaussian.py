@@ -1,8 +1,8 @@
-"""q(w) = N(mean, S (I - Q (I - K) Q') S): diagonal deviations S, and a full covariance K in the subspace of a few rows Q.
+"""q(w) = N(mean, S (I - Q' (I - K) Q) S): deviations S, and a full covariance K in the span of a few rows Q.
 
-Outside the subspace the weights keep their own deviations. An example adds its direction to the subspace, where the
-update is that of a full belief (`bayou.numerics.factor`); when ``2 * rank`` directions are full, the ``rank`` best known
-are kept and what was known of the others goes into the diagonal of the precision. O(d * rank) per example.
+Outside the span the weights keep their own deviations. An example adds its direction to the span, where the update is
+that of a full belief (`bayou.numerics.factor`); when ``2 * rank`` directions are full, the ``rank`` best known are kept
+and what was known of the others goes into the diagonal of the precision. O(d * rank) per example.
 """
 
 from __future__ import annotations
@@ -334,8 +334,8 @@ class LowRankGaussian(Posterior[LowRankBelief]):
         values, rotation = np.linalg.eigh((corner * np.concatenate(strengths)) @ corner.T)
         if values.size and values[0] <= -1.0:
             raise ImproperBelief(
-                f"a belief must have a positive definite precision; its smallest eigenvalue would be {1 + values[0]:.3g} "
-                "of its diagonal. Was something taken out that was never learnt?"
+                "a belief must have a positive definite precision; its smallest eigenvalue would be "
+                f"{1 + values[0]:.3g} of its diagonal. Was something taken out that was never learnt?"
             )
         keep = min(values.size, result.scale.size - 1)
         strongest_first = np.ascontiguousarray(rotation[:, ::-1].T @ rows.T)

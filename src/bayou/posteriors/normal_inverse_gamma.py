@@ -68,7 +68,13 @@ def predict(belief: NormalInverseGammaBelief, features: Array, missing: Mask, re
 
 @vectorized_kernel
 def absorb(
-    belief: NormalInverseGammaBelief, x: Array, here: Array, direction: Array, slope: float, precision: float, weight: float
+    belief: NormalInverseGammaBelief,
+    x: Array,
+    here: Array,
+    direction: Array,
+    slope: float,
+    precision: float,
+    weight: float,
 ) -> None:
     """Move the belief by one site, which for a Gaussian holds the error: slope / precision."""
     gain = factors.downdate(belief.factor, belief.scale, here, precision, direction, x, here, 0)
@@ -251,9 +257,8 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
         return self._belief(mean, factor, scale, noise)
 
     def _belief(self, mean: Array, factor: Array, scale: Array, noise: Vector) -> NormalInverseGammaBelief:
-        belief = NormalInverseGammaBelief(
-            *(factors.aligned(array.shape, self.dtype) for array in (mean, factor, scale)), noise.copy()
-        )
+        kept = [factors.aligned(array.shape, self.dtype) for array in (mean, factor, scale)]
+        belief = NormalInverseGammaBelief(kept[0], kept[1], kept[2], noise.copy())
         self._write(belief, NormalInverseGammaBelief(mean, factor, scale, noise))
         return belief
 

@@ -86,7 +86,9 @@ class SphericalGaussian(Posterior[SphericalBelief]):
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)
         if np.ndim(self.prior_variance):
-            raise InvalidSpec(f"`prior_variance` of a spherical belief must be one number; got {self.prior_variance!r}.")
+            raise InvalidSpec(
+                f"`prior_variance` of a spherical belief must be one number; got {self.prior_variance!r}."
+            )
 
     def prior(self, n_features: int) -> SphericalBelief:
         """The belief before any example."""

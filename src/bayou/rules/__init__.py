@@ -1,9 +1,9 @@
 """How one target becomes a site, one file per rule.
 
-    MomentMatching    the belief keeps the mean and variance that the exact posterior has      the default
-    Variational       slope and curvature of E log p, averaged over the belief
-    Linearized        slope and curvature of log p at the mean: the cheapest
-    Iterated          the same at the mode of the posterior
+MomentMatching    the belief keeps the mean and variance that the exact posterior has      the default
+Variational       slope and curvature of E log p, averaged over the belief
+Linearized        slope and curvature of log p at the mean: the cheapest
+Iterated          the same at the mode of the posterior
 """
 
 from bayou.rules.iterated import Iterated

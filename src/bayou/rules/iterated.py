@@ -26,7 +26,7 @@ def mode(kernels: Any, y: float, mean: float, variance: float, params: Vector) -
     _, slope, _ = call_log_density(kernels, y, mean, params)
     if slope == 0.0 or variance == 0.0 or not math.isfinite(slope):
         return mean
-    near, far = mean, mean + variance * slope  # a concave l has its mode between them
+    near, far = mean, float(mean + variance * slope)  # a concave l has its mode between them
     for _ in range(HALVINGS):  # elsewhere the far end must still be found
         _, slope, _ = call_log_density(kernels, y, far, params)
         if (slope * variance - (far - mean)) * (far - near) <= 0.0:
