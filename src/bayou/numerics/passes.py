@@ -59,7 +59,7 @@ def learn(
     """Absorb the rows in order; record mean and variance before each target was used, and log E p."""
     for n in range(targets.size):
         x = features[n]
-        weight = weights[n] if n < weights.size else 1.0
+        weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight)
         for piece in range(count):
             mean, variance = marginal(belief, x)
@@ -89,7 +89,7 @@ def learn_vector(
     slope, precision = np.empty(k), np.empty(k)
     for n in range(targets.size):
         x = features[n]
-        weight = weights[n] if n < weights.size else 1.0
+        weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight)
         for piece in range(count):
             for c in range(k):

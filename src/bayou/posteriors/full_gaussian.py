@@ -74,7 +74,7 @@ def learn(
         factors.project(belief.factor, features[0], here)
     for n in range(rows):
         x = features[n]
-        weight = weights[n] if n < weights.size else 1.0
+        weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight)
         for piece in range(count):
             mean, variance = factors.marginal(belief.mean, belief.scale, x, here)

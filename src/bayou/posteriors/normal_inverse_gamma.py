@@ -100,7 +100,7 @@ def learn(
     shape, rate = belief.noise[:1], belief.noise[1:]
     for n in range(targets.size):
         x = features[n]
-        weight = weights[n] if n < weights.size else 1.0
+        weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight)
         for piece in range(count):
             factors.project(belief.factor, x, here)
