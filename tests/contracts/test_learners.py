@@ -65,7 +65,9 @@ def test_a_weight_of_two_is_the_row_twice(likelihood: Likelihood, posterior: Pos
     weighted, twice = Learner(likelihood, posterior, rule, D), Learner(likelihood, posterior, rule, D)
     weighted.learn_many(features, targets, weights=np.full(n, 2.0))
     twice.learn_many(np.repeat(features, 2, axis=0), np.repeat(targets, 2))
-    assert_same(weighted.belief, twice.belief)
+    accuracy = 1e-5 if weighted.belief.mean.dtype == np.float32 else 1e-12
+    for array, wanted in zip(weighted.belief, twice.belief, strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=accuracy, atol=accuracy)
 
 
 @pytest.mark.parametrize(
@@ -216,12 +218,13 @@ def test_parts_that_do_not_fit_are_refused(parts: Any, message: str) -> None:
         Learner(*parts)
 
 
-def test_features_beyond_what_doubles_hold_stop_the_learner_at_that_row() -> None:
+def test_features_beyond_what_doubles_hold_are_refused_with_all_their_batch() -> None:
     learner = Learner(Gaussian(), FullGaussian(), MomentMatching(), 2)
+    before = learner.copy()
     with pytest.raises(ImproperBelief, match="row 1 has a latent that is not finite"):
         learner.learn_many([[1.0, 1.0], [1e200, 1e200]], [0.0, 0.0])
-    assert np.all(np.isfinite(learner.belief.mean))
-    assert learner.n_examples == 1
+    assert_same(learner.belief, before.belief)
+    assert learner.n_examples == 0
 
 
 @pytest.mark.parametrize("read_only", [np.float64, np.float32, np.int64])

@@ -18,7 +18,7 @@ from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
-from bayou.likelihoods import Probit, Softmax
+from bayou.likelihoods import Logistic, Softmax
 from bayou.posteriors import FullGaussian
 
 # The logistic function is close to the normal one of its argument over this.
@@ -28,7 +28,7 @@ LOGISTIC_OVER_PROBIT = 1.702
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """Bayesian linear classification, one pass, with calibrated probabilities.
 
-    ``likelihood`` is that of two classes, `Probit()` by default; three or more use `Softmax`. A class that was never
+    ``likelihood`` is that of two classes, `Logistic()` by default; three or more use `Softmax`. A class that was never
     seen may appear at any time: what was learnt of the others is kept.
 
     >>> from sklearn.datasets import load_iris
@@ -138,7 +138,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self._order_classes()
 
     def _binary_likelihood(self) -> Likelihood:
-        return Probit() if self.likelihood is None else self.likelihood
+        return Logistic() if self.likelihood is None else self.likelihood
 
     def _learn_rows(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
         parts: list[tuple[list[Any], Matrix]] = []
@@ -196,7 +196,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         else:  # two classes: half of their one latent each, against each other, as logits
             for code, sign in enumerate((-1.0, 1.0)):
                 half = type(known.belief)(*(array.copy() for array in known.belief))
-                known.posterior.rescale(half, LOGISTIC_OVER_PROBIT / math.sqrt(2.0))
+                as_logits = 1.0 if isinstance(known.likelihood, Logistic) else LOGISTIC_OVER_PROBIT
+                known.posterior.rescale(half, as_logits / math.sqrt(2.0))
                 half.mean[...] *= sign / math.sqrt(2.0)
                 for array, part in zip(learner.belief, half, strict=True):
                     array[code] = part

@@ -26,13 +26,13 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     array([2., 8.])
     """
 
-    _intercept = 10.0  # rates span many orders of magnitude
+    _intercept = 6.0  # times the deviation of a weight, 1/2: rates span many orders of magnitude
 
     def _default_likelihood(self) -> Likelihood:
         return Poisson()
 
     def _default_posterior(self) -> Posterior[Any]:
-        return FullGaussian()
+        return FullGaussian(prior_variance=0.25)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

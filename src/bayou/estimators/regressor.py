@@ -40,7 +40,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         return Gaussian()
 
     def _default_posterior(self) -> Posterior[Any]:
-        return NormalInverseGamma(prior_variance=100.0)
+        return NormalInverseGamma(prior_variance=10.0)
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)

@@ -8,6 +8,8 @@ import numpy as np
 
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
+from bayou.numerics.logistic_normal import in_reach, logistic_normal
+from bayou.numerics.normal import TINY
 from bayou.numerics.predictive import binary_moments, binary_quantiles, log_evidences
 from bayou.numerics.quadrature import expected_log_density_by_quadrature, log_evidence_by_quadrature
 
@@ -19,6 +21,18 @@ def log_density(y: float, f: float, params: Vector) -> tuple[float, float, float
     inverse = 1.0 / (1.0 + small)
     wrong = small * inverse if t > 0.0 else inverse
     return min(t, 0.0) - math.log1p(small), y * wrong, small * inverse * inverse
+
+
+@kernel
+def log_evidence(
+    kernels: Vector, y: float, mean: float, variance: float, params: Vector
+) -> tuple[float, float, float, float]:
+    if not in_reach(mean, variance):
+        anywhere: tuple[float, float, float, float] = log_evidence_by_quadrature(kernels, y, mean, variance, params)
+        return anywhere
+    log_mass, first, second = logistic_normal(y * mean, variance)
+    curvature = max(first * first - second, 0.0)
+    return log_mass, y * first, curvature, max(1.0 - variance * curvature, TINY)
 
 
 @final
@@ -36,7 +50,7 @@ class Logistic(ScalarLikelihood):
     target_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     targets_are: ClassVar[str] = "that are -1 or +1"
     log_density = staticmethod(log_density)
-    log_evidence = staticmethod(log_evidence_by_quadrature)
+    log_evidence = staticmethod(log_evidence)
     expected_log_density = staticmethod(expected_log_density_by_quadrature)
 
     def accepts(self, targets: Vector) -> Mask:

@@ -1,17 +1,19 @@
 """One look at a matrix before it is learnt."""
 
+import numpy as np
+
 from bayou.contracts import Array
 from bayou.numerics.jit import vectorized_kernel
 
 
 @vectorized_kernel
-def first_not_finite(rows: Array) -> int:
-    """The first row that holds a NaN or an infinity; -1 if there is none."""
+def largest(rows: Array) -> float:
+    """The largest size of a value; infinity if any is not finite."""
+    size = 0.0
+    spoilt = 0.0
     for n in range(rows.shape[0]):
         row = rows[n]
-        total = 0.0
         for j in range(row.size):
-            total += row[j] * 0.0  # zero, but for what is not finite
-        if total != 0.0:
-            return n
-    return -1
+            size = max(size, abs(row[j]))
+            spoilt += row[j] * 0.0  # zero, but for what is not finite
+    return size if spoilt == 0.0 else np.inf

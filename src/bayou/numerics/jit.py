@@ -42,31 +42,42 @@ def source_hash(package: Path) -> str:
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     for part, paths in parts.items():
         sources = [path.read_bytes() for path in paths]
-        if part == "contracts.py" or any(b"numerics.jit" in source for source in sources) or part == "numerics":
+        defines_kernels = any(b"numerics.jit" in source or b"numerics import jit" in source for source in sources)
+        if defines_kernels or part in ("contracts.py", "numerics"):
             for path, source in zip(paths, sources, strict=True):
                 digest.update(f"{path.relative_to(package)} {len(source)} ".encode())
                 digest.update(source)
     return digest.hexdigest()[:16]
 
 
-def _cache_directory() -> str:
-    """The folder for this version of the sources; folders of older versions go, but for the newest few."""
+def _cache_directory() -> str | None:
+    """The folder for this version of the sources; folders of older versions go, but for the newest few.
+
+    None where nothing can be written: then each process compiles anew.
+    """
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(chosen) / "bayou"
     directory = root / source_hash(Path(__file__).parent.parent)
     try:
         if not directory.exists():
             directory.mkdir(parents=True, exist_ok=True)
-            others = sorted((p for p in root.iterdir() if p != directory), key=lambda p: p.stat().st_mtime)
+            others = sorted((p for p in root.iterdir() if p != directory), key=_age)
             for stale in others[: 1 - CACHES_KEPT]:
                 shutil.rmtree(stale, ignore_errors=True)
         with tempfile.TemporaryFile(dir=directory):
             return str(directory)
     except OSError:
-        return tempfile.mkdtemp(prefix="bayou-")  # a read-only home: compile anew in each process
+        return None
 
 
-_CACHE = _cache_directory() if COMPILED else ""
+def _age(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # another process has just removed it
+        return 0.0
+
+
+_CACHE = _cache_directory() if COMPILED else None
 
 
 def _compile(function: F, **options: Any) -> F:
@@ -74,9 +85,9 @@ def _compile(function: F, **options: Any) -> F:
     if not COMPILED:
         return function
     elsewhere = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE
+    numba.config.CACHE_DIR = _CACHE or elsewhere
     try:
-        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        compiled: F = numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = elsewhere
     return compiled
@@ -88,8 +99,12 @@ def kernel(function: F) -> F:
 
 
 def vectorized_kernel(function: F) -> F:
-    """Compile a function whose sums may be reordered, so that its loops use the whole width of the machine."""
-    return _compile(function, fastmath=REORDERING)
+    """Compile a function whose sums may be reordered, so that its loops use the whole width of the machine.
+
+    Inlined into its callers, always: otherwise the process that compiles it and those that find it on disk may call
+    different copies, reordered differently, and disagree in the last bit.
+    """
+    return _compile(function, fastmath=REORDERING, forceinline=True)
 
 
 def rebound(template: F, module: str, **callees: Kernel) -> F:
@@ -138,7 +153,9 @@ class Pointer:
         """Where the compiled function lives; the function itself when nothing is compiled."""
         if not COMPILED:
             return function
-        result = function.get_compile_result(self.signature)  # type: ignore[attr-defined]  # a numba dispatcher
+        dispatcher: Any = function
+        dispatcher.compile(self.signature.args)  # by arguments alone, as a caller would: one entry in the cache
+        result = dispatcher.overloads[self.signature.args]
         return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
     def _plain_caller(self, addresses: Sequence[Callable[..., Any]], *arguments: Any) -> Any:
