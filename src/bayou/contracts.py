@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.errors import InvalidTarget
+from bayou.errors import ImproperBelief, InvalidTarget
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 Vector: TypeAlias = NDArray[np.float64]
@@ -230,8 +230,23 @@ class Posterior(Spec, Generic[B]):
         """
 
     @abstractmethod
-    def rescale(self, belief: B, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place."""
+    def transform(self, belief: B, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place.
+
+        Of the correlations that the sum brings, a family keeps those that it has.
+        """
+
+    def retell(self, belief: B, scale: Vector, shift: Vector) -> None:
+        """Tell what was learnt in new coordinates, as by `transform`; the prior is then that of the new ones."""
+        prior = self.prior(scale.size)
+        self.transform(belief, scale, shift)
+        self.transform(prior, scale, shift)
+        try:
+            kept = self.subtract(belief, prior)
+        except ImproperBelief:  # the old prior hides what was learnt beyond the digits there are: it stays
+            return
+        for array, value in zip(belief, kept, strict=True):
+            array[...] = value
 
     @abstractmethod
     def merge(self, shards: Sequence[B]) -> B:

@@ -209,6 +209,11 @@ class Learner:
             array[tuple(slice(size) for size in old.shape)] = old
         self._prepare()
 
+    def retell(self, scale: Vector, shift: Vector) -> None:
+        """Go on with features that are told otherwise: see `bayou.contracts.Posterior.retell`."""
+        for belief in self.beliefs():
+            self.posterior.retell(belief, scale, shift)
+
     def forget(self, discount: float = 1.0, diffusion: float = 0.0) -> None:
         """Let go of the past: see `bayou.contracts.Posterior.forget`."""
         for belief in self.beliefs():

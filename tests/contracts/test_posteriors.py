@@ -276,9 +276,38 @@ def test_taking_out_what_was_never_learnt_is_refused(posterior: Posterior[Any]) 
 
 
 @everyone
-def test_rescaled_weights_have_rescaled_moments(posterior: Posterior[Any]) -> None:
+def test_transformed_weights_have_transformed_moments(posterior: Posterior[Any]) -> None:
     belief = learnt(posterior).belief
     mean, covariance = belief.mean.copy(), posterior.covariance(belief)
-    posterior.rescale(belief, 3.0)
-    np.testing.assert_allclose(belief.mean, 3.0 * mean)
-    np.testing.assert_allclose(posterior.covariance(belief), 9.0 * covariance)
+    scale, shift = np.array([1.0, 3.0, 0.5, 2.0]), np.array([0.0, 0.3, -0.2, 0.1])
+    linear = np.diag(scale)
+    linear[0] += shift
+    posterior.transform(belief, scale, shift)
+    np.testing.assert_allclose(belief.mean, linear @ mean, rtol=1e-10)
+    wanted, got = linear @ covariance @ linear.T, posterior.covariance(belief)
+    if posterior in EXACT and not isinstance(posterior, LowRankGaussian):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-13)
+    elif isinstance(posterior, DiagonalGaussian):
+        np.testing.assert_allclose(np.diag(got), np.diag(wanted), rtol=1e-9)
+    elif isinstance(posterior, LowRankGaussian):  # the correlations that the sum brings are dropped
+        np.testing.assert_allclose(got[1:, 1:], wanted[1:, 1:], rtol=1e-8, atol=1e-12)
+    else:
+        assert np.linalg.slogdet(got)[1] == pytest.approx(np.linalg.slogdet(wanted)[1])
+
+
+@pytest.mark.parametrize("posterior", [p for p in EXACT if not isinstance(p, LowRankGaussian)], ids=repr)
+def test_a_belief_retold_is_that_of_data_told_otherwise(posterior: Posterior[Any]) -> None:
+    # an intercept and three features, first in one frame, then in another
+    rng = np.random.default_rng(0)
+    raw, targets = rng.normal(size=(40, D - 1)) + 2.0, rng.normal(size=40)
+    ratio, moved = np.array([3.0, 0.5, 2.0]), np.array([0.3, -0.2, 0.1])
+    old = np.column_stack([np.ones(40), raw])
+    new = np.column_stack([np.ones(40), (raw - moved) / ratio])
+    one, other = (Learner(Gaussian(0.7), posterior, MomentMatching(), D) for _ in range(2))
+    one.learn_many(old, targets)
+    other.learn_many(new, targets)
+    one.retell(np.concatenate([[1.0], ratio]), np.concatenate([[0.0], moved]))
+    np.testing.assert_allclose(one.belief.mean, other.belief.mean, rtol=1e-8)
+    np.testing.assert_allclose(
+        posterior.covariance(one.belief), posterior.covariance(other.belief), rtol=1e-7, atol=1e-12
+    )

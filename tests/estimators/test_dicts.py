@@ -132,7 +132,7 @@ def test_a_prediction_is_less_sure_where_a_value_is_missing() -> None:
     rows, targets = stream(500)
     model = OnlineRegressor().fit(rows, targets)
     _, (known, unknown) = model.predict([[0.0, 5.0, 1.0], [np.nan, 5.0, 1.0]], return_std=True)
-    assert unknown**2 - known**2 == pytest.approx(1.0, rel=0.25)  # the weight is 1, the feature's variance 1
+    assert unknown**2 - known**2 == pytest.approx(1.0, rel=0.3)  # the weight is 1, the feature's variance 1
 
 
 @pytest.mark.parametrize("model", [OnlineClassifier(), OnlineRegressor(), OnlineCounter()], ids=repr)

@@ -90,6 +90,15 @@ def test_units_of_the_target_do_not_matter(scale: float, shift: float) -> None:
     np.testing.assert_allclose(deviation, scale * wanted_deviation, rtol=1e-3)
 
 
+def test_a_sorted_stream_is_learnt_too() -> None:
+    rows = np.linspace(0.0, 1.0, 60)[:, None]  # each row beyond all that was seen before
+    targets = 3.0 * rows[:, 0] + 5.0 + 0.1 * np.cos(40.0 * rows[:, 0])
+    model = OnlineRegressor().fit(rows, targets)
+    batch = LinearRegression().fit(rows, targets)
+    assert model.coef_[0] == pytest.approx(batch.coef_[0], rel=0.02)
+    assert model.intercept_ == pytest.approx(batch.intercept_, rel=0.02)
+
+
 def test_units_of_the_features_do_not_matter() -> None:
     rows, targets = number_stream()
     one, other = (

@@ -1,7 +1,9 @@
-"""z = (x - mean) / deviation, with the moments of what has come so far.
+"""z = (x - centre) / deviation, in a frame that is taken from the values seen and changes seldom.
 
-A row that is learnt counts in the moments before it is scaled, so the first row gives zeros and nothing is thrown away.
-A value that is missing (NaN) gives 0, marked as missing; a column that has not varied gives 0.
+Every row that is learnt counts in the running moments. The frame follows them only when it is retaken, so that rows in
+between are scaled alike; what a model has learnt in the old frame can be told in the new one, because the change is
+linear. A column gets its frame with the first row that makes it vary, and gives 0 before. A value that is missing (NaN)
+gives 0, marked as missing.
 """
 
 from __future__ import annotations
@@ -18,54 +20,78 @@ from bayou.numerics.jit import kernel
 
 # Squares of larger values would overflow.
 LARGEST = 1e140
+# A deviation this small beside the mean is rounding.
+ROUNDING = 1e-12
+# A frame is retaken if a centre has moved by, or a deviation changed by, this fraction of the deviation.
+CHANGE = 0.05
 
 
-class Moments(NamedTuple):
-    """Per column: the weight of the rows seen, their mean, and their sum of squared deviations."""
+class Frame(NamedTuple):
+    """Per column: weight, mean and summed squared deviations of what was seen; centre and deviation in use (or 0)."""
 
     weight: Vector
     mean: Vector
     squares: Vector
+    centre: Vector
+    deviation: Vector
 
 
 @kernel
-def count(moments: Moments, row: Vector, weight: float) -> None:
+def deviation_of(frame: Frame, j: int) -> float:
+    """Standard deviation of what was seen of a column; 0 if it has not varied beyond rounding."""
+    if frame.squares[j] <= 0.0:
+        return 0.0
+    deviation = math.sqrt(frame.squares[j] / frame.weight[j])
+    return deviation if deviation > ROUNDING * abs(frame.mean[j]) and deviation > 1.0 / LARGEST else 0.0
+
+
+@kernel
+def count(frame: Frame, row: Vector, weight: float, centred: int) -> None:
     """Let a row into the moments (West's update: every term of the sum of squares is a product of equal signs)."""
     if weight <= 0.0:
         return
     for j in range(row.size):
         if math.isnan(row[j]):
             continue
-        if moments.weight[j] == 0.0:
-            moments.weight[j], moments.mean[j] = weight, row[j]
-            continue
-        total = moments.weight[j] + weight
-        before = row[j] - moments.mean[j]
-        moments.mean[j] += before * (weight / total)
-        moments.squares[j] += max(weight * before * (row[j] - moments.mean[j]), 0.0)
-        moments.weight[j] = total
+        if frame.weight[j] == 0.0:
+            frame.weight[j], frame.mean[j] = weight, row[j]
+        else:
+            total = frame.weight[j] + weight
+            before = row[j] - frame.mean[j]
+            frame.mean[j] += before * (weight / total)
+            frame.squares[j] += max(weight * before * (row[j] - frame.mean[j]), 0.0)
+            frame.weight[j] = total
+        if frame.deviation[j] == 0.0:
+            frame.deviation[j] = deviation_of(frame, j)
+            frame.centre[j] = frame.mean[j] if centred and frame.deviation[j] > 0.0 else 0.0
 
 
 @kernel
-def scale(moments: Moments, row: Vector, first: int, features: Array, missing: Mask) -> int:
+def scale(frame: Frame, row: Vector, first: int, features: Array, missing: Mask) -> int:
     """Write the scaled row to features[first:]; returns how many values were missing."""
     absent = 0
     for j in range(row.size):
         features[first + j] = 0.0
         missing[first + j] = False
-        if moments.squares[j] > 0.0:
+        if frame.deviation[j] > 0.0:
             if math.isnan(row[j]):
                 missing[first + j] = True
                 absent += 1
             else:
-                deviation = math.sqrt(moments.squares[j] / moments.weight[j])
-                features[first + j] = (row[j] - moments.mean[j]) / deviation
+                features[first + j] = (row[j] - frame.centre[j]) / frame.deviation[j]
     return absent
 
 
 @kernel
 def count_and_scale(
-    moments: Moments, rows: Matrix, weights: Vector, learn: int, first: int, features: Array, missing: Mask
+    frame: Frame,
+    rows: Matrix,
+    weights: Vector,
+    learn: int,
+    centred: int,
+    first: int,
+    features: Array,
+    missing: Mask,
 ) -> int:
     """Each row in turn: counted, if ``learn``, then scaled; returns how many values were missing.
 
@@ -77,54 +103,63 @@ def count_and_scale(
             if abs(rows[n, j]) > LARGEST:
                 return -1
         if learn:
-            count(moments, rows[n], weights[n] if n < weights.size else 1.0)
-        absent += scale(moments, rows[n], first, features[n], missing[n])
+            count(frame, rows[n], weights[n] if n < weights.size else 1.0, centred)
+        absent += scale(frame, rows[n], first, features[n], missing[n])
     return absent
 
 
 @dataclass(frozen=True)
 class Standardizer(Spec):
-    """Running standardisation of numbers.
+    """Running standardisation of numbers; with ``centred=False`` they are scaled, but zero stays zero.
 
     >>> import numpy as np
     >>> from bayou import Standardizer
     >>> encoder = Standardizer()
-    >>> moments = encoder.begin(2)
-    >>> encoder.learn(moments, np.array([[1.0, 7.0], [3.0, 7.0]]))
-    >>> features, missing = encoder.encode(moments, np.array([[3.0, np.nan]]))
+    >>> frame = encoder.begin(2)
+    >>> encoder.learn(frame, np.array([[1.0, 7.0], [3.0, 7.0]]))
+    >>> features, missing = encoder.encode(frame, np.array([[3.0, np.nan]]))
     >>> features, missing
     (array([[1., 0.]]), array([[False, False]]))
     """
 
-    def begin(self, n_columns: int) -> Moments:
-        """Moments of no rows."""
-        return Moments(np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns))
+    centred: bool = True
 
-    def learn(self, moments: Moments, rows: Matrix, weights: Vector | None = None) -> None:
+    def begin(self, n_columns: int) -> Frame:
+        """The frame of no rows."""
+        return Frame(*(np.zeros(n_columns) for _ in Frame._fields))
+
+    def learn(self, frame: Frame, rows: Matrix, weights: Vector | None = None) -> None:
         """Let rows into the moments, in place."""
-        checked = _checked(moments, rows)
-        features, missing = np.empty_like(checked), np.empty(checked.shape, dtype=np.bool_)
-        count_and_scale(moments, checked, np.zeros(0) if weights is None else weights, 1, 0, features, missing)
+        self._run(frame, rows, np.zeros(0) if weights is None else weights, learn=1)
 
-    def encode(self, moments: Moments, rows: Matrix) -> tuple[Matrix, Mask]:
+    def encode(self, frame: Frame, rows: Matrix) -> tuple[Matrix, Mask]:
         """Scaled rows, and which of their values are missing."""
-        checked = _checked(moments, rows)
-        features, missing = np.empty_like(checked), np.empty(checked.shape, dtype=np.bool_)
-        count_and_scale(moments, checked, np.zeros(0), 0, 0, features, missing)
+        return self._run(frame, rows, np.zeros(0), learn=0)
+
+    def retake(self, frame: Frame) -> tuple[Vector, Vector] | None:
+        """Let the frame follow the moments, in place, if they have moved by much; returns how the scaled values change.
+
+        With the result (ratio, shift): old = ratio * new + shift. None if the frame stays.
+        """
+        known = frame.deviation > 0.0
+        deviation = np.array([deviation_of(frame, j) for j in range(known.size)])
+        deviation = np.where(known & (deviation > 0.0), deviation, frame.deviation)
+        centre = np.where(known, frame.mean, 0.0) if self.centred else frame.centre
+        unit = np.where(known, frame.deviation, 1.0)
+        ratio, shift = np.where(known, deviation / unit, 1.0), np.where(known, (centre - frame.centre) / unit, 0.0)
+        if not (np.any(np.abs(ratio - 1.0) > CHANGE) or np.any(np.abs(shift) > CHANGE)):
+            return None
+        frame.centre[...], frame.deviation[...] = centre, deviation
+        return ratio, shift
+
+    def _run(self, frame: Frame, rows: Matrix, weights: Vector, learn: int) -> tuple[Matrix, Mask]:
+        rows = np.require(rows, dtype=np.float64, requirements=["C", "W"])
+        if rows.ndim != 2 or rows.shape[1] != frame.mean.size:
+            raise ShapeMismatch(f"`rows` must have {frame.mean.size} columns; got shape {rows.shape}.")
+        check_magnitude(rows)
+        features, missing = np.empty_like(rows), np.empty(rows.shape, dtype=np.bool_)
+        count_and_scale(frame, rows, weights, learn, int(self.centred), 0, features, missing)
         return features, missing
-
-    def deviations(self, moments: Moments) -> Vector:
-        """Standard deviation per column; 1 where a column has not varied."""
-        varied = moments.squares > 0.0
-        return np.where(varied, np.sqrt(moments.squares / np.where(varied, moments.weight, 1.0)), 1.0)
-
-
-def _checked(moments: Moments, rows: Matrix) -> Matrix:
-    rows = np.require(rows, dtype=np.float64, requirements=["C", "W"])
-    if rows.ndim != 2 or rows.shape[1] != moments.mean.size:
-        raise ShapeMismatch(f"`rows` must have {moments.mean.size} columns; got shape {rows.shape}.")
-    check_magnitude(rows)
-    return rows
 
 
 def check_magnitude(rows: Matrix) -> None:

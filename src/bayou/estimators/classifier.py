@@ -32,8 +32,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     seen may appear at any time: what was learnt of the others is kept.
 
     >>> from sklearn.datasets import load_iris
+    >>> from sklearn.utils import shuffle
     >>> from bayou import OnlineClassifier
-    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
     >>> model = OnlineClassifier().fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
@@ -113,6 +114,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if code is None:
             code = self._admit(label)
         self._learner_.learn_row(self._features, mask, code if self._is_multiclass else 2.0 * code - 1.0)
+        self._count(1.0)
 
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
         if y is None:
@@ -163,9 +165,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         values, inverse = np.unique(labels, return_inverse=True)
         codes = np.array([self._codes[label] for label in values.tolist()], dtype=np.float64)[inverse]
         targets = codes if self._is_multiclass else 2.0 * codes - 1.0
-        features, missing = self._encode(rows, weights, learn=True)
-        prediction = self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
-        return self._probabilities(prediction.latent)
+        given = [np.zeros((0, len(self._codes)))]
+        for part in self._parts(rows, weights):
+            features, missing = self._encode(rows[part], weights[part], learn=True)
+            counts = weights[part] if weights.size else None
+            given.append(
+                self._probabilities(self._learner_.learn_many(features, targets[part], counts, missing).latent)
+            )
+        return np.concatenate(given)
 
     # --- classes
 
@@ -197,7 +204,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             for code, sign in enumerate((-1.0, 1.0)):
                 half = type(known.belief)(*(array.copy() for array in known.belief))
                 as_logits = 1.0 if isinstance(known.likelihood, Logistic) else LOGISTIC_OVER_PROBIT
-                known.posterior.rescale(half, as_logits / math.sqrt(2.0))
+                size = np.full(known.n_features, as_logits / math.sqrt(2.0))
+                known.posterior.transform(half, size, np.zeros_like(size))
                 half.mean[...] *= sign / math.sqrt(2.0)
                 for array, part in zip(learner.belief, half, strict=True):
                     array[code] = part

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from bayou.contracts import Mask, Matrix, Vector
+from bayou.contracts import Latent, Mask, Matrix, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
@@ -60,6 +60,15 @@ class NumberEstimator(OnlineEstimator):
         self._learner_ = self._learner(self._default_likelihood() if self.likelihood is None else self.likelihood)
 
     def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        parts = [self._learn_part(rows[p], targets[p], weights[p]).latent for p in self._parts(rows, weights)]
+        joined = [
+            np.concatenate([np.broadcast_to(a, b.mean.shape) for a, b in zip(column, parts, strict=True)])
+            for column in zip(*parts, strict=True)
+        ]
+        return Prediction(self._learner_.likelihood, Latent(*joined) if parts else Latent(np.zeros(0), np.zeros(0)))
+
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        """Learn rows during which the frame of the features stays."""
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
 
@@ -71,6 +80,7 @@ class NumberEstimator(OnlineEstimator):
             self._start(len(x), list(x))
         mask = self._encode_one(x, learn=True)
         self._learn_encoded(mask, y)
+        self._count(1.0)
 
     def _check_target(self, y: float) -> None:
         likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood

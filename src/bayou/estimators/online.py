@@ -8,7 +8,7 @@ prediction is less sure by what the value could have changed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +18,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
 from bayou.encoders import Standardizer
-from bayou.encoders.standardizer import LARGEST, Moments, check_magnitude, count_and_scale
+from bayou.encoders.standardizer import LARGEST, Frame, check_magnitude, count_and_scale
 from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.estimators.doublings import next_doubling, stops
 from bayou.learner import Learner, Prediction
 from bayou.numerics.jit import entry_point
 from bayou.rules import MomentMatching
@@ -61,7 +62,7 @@ class OnlineEstimator(BaseEstimator):
         """A new learner for the inputs known so far."""
         posterior = self._default_posterior() if self.posterior is None else self.posterior
         rule = MomentMatching() if self.rule is None else self.rule
-        return Learner(likelihood, posterior, rule, self._first + self._moments.mean.size)
+        return Learner(likelihood, posterior, rule, self._first + self._frame.mean.size)
 
     # --- rows
 
@@ -94,24 +95,31 @@ class OnlineEstimator(BaseEstimator):
     def _begin(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         """Start with so many inputs; names, if they come as dicts."""
         self._first = 1 if self.fit_intercept else 0
-        self._standardizer = Standardizer()
-        self._moments = self._standardizer.begin(n_columns)
-        if not self.standardize:
-            self._moments.weight[:] = self._moments.squares[:] = 1.0
+        # Without an intercept nothing in the model could carry a centre.
+        self._standardizer = Standardizer(centred=bool(self.fit_intercept))
+        self._frame = self._frame_of(n_columns)
+        self._seen, self._next = 0.0, 1.0
         self._names: dict[Hashable, int] = {name: column for column, name in enumerate(names or [])}
         self._lay_out()
 
+    def _frame_of(self, n_columns: int) -> Frame:
+        frame = self._standardizer.begin(n_columns)
+        if not self.standardize:
+            frame.deviation[:] = 1.0
+        return frame
+
     def _lay_out(self) -> None:
         """Buffers for one example, as wide as the inputs known so far."""
-        n_columns = self._moments.mean.size
+        n_columns = self._frame.mean.size
         self._order = tuple(self._names)
         self._packer = struct.Struct(f"{len(self._order)}d")
         self._raw = np.full((1, n_columns), np.nan)
         self._features = np.full((1, self._first + n_columns), self._intercept)
         self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
         self._encode_row = entry_point(
-            count_and_scale, self._moments, self._raw, _NO_WEIGHTS, 1, 1, self._features, self._missing
+            count_and_scale, self._frame, self._raw, _NO_WEIGHTS, 1, 1, 1, self._features, self._missing
         )
+        self._counts, self._centred = int(self.standardize), int(self._standardizer.centred)
 
     def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
         if not reset and self._names and not hasattr(X, "columns"):
@@ -124,9 +132,35 @@ class OnlineEstimator(BaseEstimator):
         """Features of the rows, and which are missing (None if none are)."""
         features = np.full((len(rows), self._first + rows.shape[1]), self._intercept)
         missing = np.zeros(features.shape, dtype=np.bool_)
-        counts = int(learn and self.standardize)
-        absent = count_and_scale(self._moments, rows, weights, counts, self._first, features, missing)
+        counts = self._counts if learn else 0
+        absent = count_and_scale(self._frame, rows, weights, counts, self._centred, self._first, features, missing)
         return features, missing if absent else None
+
+    def _parts(self, rows: Matrix, weights: Vector) -> Iterator[slice]:
+        """The rows in parts; between them the frame of the features may change."""
+        start = 0
+        for stop in stops(self._seen, weights, len(rows)):
+            part = slice(start, stop)
+            yield part
+            self._count(float(weights[part].sum()) if weights.size else float(stop - start))
+            start = stop
+
+    def _count(self, weight: float) -> None:
+        """So much more was learnt; where that makes twice as much, look again at how features are told."""
+        self._seen += weight
+        if self._seen >= self._next:
+            self._next = next_doubling(self._seen)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let the frame follow what was seen; what was learnt in the old one is told in the new."""
+        change = self._standardizer.retake(self._frame) if self.standardize else None
+        if change is not None:
+            ratio, shift = change
+            first = np.ones(self._first)
+            self._learner_.retell(
+                np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
+            )
 
     def _predictions(self, X: ArrayLike) -> Prediction:
         self._check_begun()
@@ -177,12 +211,10 @@ class OnlineEstimator(BaseEstimator):
         self._check_dict(x)
         for name in fresh:
             self._names[name] = len(self._names)
-        moments = self._standardizer.begin(len(self._names))
-        if not self.standardize:
-            moments.weight[:] = moments.squares[:] = 1.0
-        for array, known in zip(moments, self._moments, strict=True):
+        frame = self._frame_of(len(self._names))
+        for array, known in zip(frame, self._frame, strict=True):
             array[: known.size] = known
-        self._moments = moments
+        self._frame = frame
         self._lay_out()
         if self._begun():
             self._learner_.extend(self._features.shape[1])
@@ -197,8 +229,10 @@ class OnlineEstimator(BaseEstimator):
     def _encode_one(self, x: Mapping[Hashable, Any], learn: bool) -> Mask:
         """Features of a dict into the buffer; returns the mask of missing ones, empty if there are none."""
         raw = self._pack(x, learn)
-        counts = 1 if learn and self.standardize else 0
-        absent = self._encode_row(self._moments, raw, _NO_WEIGHTS, counts, self._first, self._features, self._missing)
+        counts = self._counts if learn else 0
+        absent = self._encode_row(
+            self._frame, raw, _NO_WEIGHTS, counts, self._centred, self._first, self._features, self._missing
+        )
         if absent < 0:
             check_magnitude(raw)
         return self._missing if absent else _NONE_MISSING
@@ -213,16 +247,16 @@ class OnlineEstimator(BaseEstimator):
         if self._names:
             return [str(name) for name in self._names]
         names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self._moments.mean.size)] if names is None else [str(name) for name in names]
+        return [f"x{j}" for j in range(self._frame.mean.size)] if names is None else [str(name) for name in names]
 
     def _weight_scale(self) -> Vector:
         """What a weight is divided by to be one of the raw input."""
-        return self._standardizer.deviations(self._moments)
+        return np.where(self._frame.deviation > 0.0, self._frame.deviation, 1.0)
 
     def _intercept_direction(self) -> Vector:
         """The features of an example whose raw inputs are all zero: its latent is the raw intercept."""
         direction = np.full(self._features.shape[1], self._intercept)
-        direction[self._first :] = -self._moments.mean / self._weight_scale()
+        direction[self._first :] = -self._frame.centre / self._weight_scale()
         return direction
 
     def to_state(self) -> State:
@@ -234,9 +268,10 @@ class OnlineEstimator(BaseEstimator):
             config["learner"] = learner.config
             config["names"] = list(self._names)
             config["feature_names"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
+            config["seen"] = self._seen
             config["n_features_in"] = getattr(self, "n_features_in_", None)
             arrays = {f"learner.{name}": array for name, array in learner.arrays.items()}
-            arrays |= {f"moments.{name}": array for name, array in self._moments._asdict().items()}
+            arrays |= {f"frame.{name}": array for name, array in self._frame._asdict().items()}
         return State(config, arrays)
 
     @classmethod
@@ -245,16 +280,18 @@ class OnlineEstimator(BaseEstimator):
         config, arrays = state
         model = cls(**config["params"])
         if config["begun"]:
-            n_columns, names = arrays["moments.mean"].size, [_name(name) for name in config["names"]]
+            n_columns, names = arrays["frame.mean"].size, [_name(name) for name in config["names"]]
             _require("names", len(names), 0 if not names else n_columns)
             model._begin(n_columns, names)
-            for name, array in model._moments._asdict().items():
-                _require(f"moments.{name}", arrays[f"moments.{name}"].shape, array.shape)
-                array[...] = arrays[f"moments.{name}"]
+            for name, array in model._frame._asdict().items():
+                _require(f"frame.{name}", arrays[f"frame.{name}"].shape, array.shape)
+                array[...] = arrays[f"frame.{name}"]
             inner = {
                 name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")
             }
             model._learner_ = Learner.from_state(State(config["learner"], inner))
+            model._seen = float(config["seen"])
+            model._next = next_doubling(model._seen)
             _require("learner.n_features", model._learner_.n_features, model._first + n_columns)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
@@ -271,7 +308,7 @@ class OnlineEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self._begun():
-            self._moments = Moments(*(np.require(array, requirements=["C", "W"]) for array in self._moments))
+            self._frame = Frame(*(np.require(array, requirements=["C", "W"]) for array in self._frame))
             self._lay_out()
 
 

@@ -46,22 +46,21 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         super()._start(n_columns, names)
         self._units = Units(self._first == 1)
 
-    def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
         if not self._learner_.posterior.learns_noise:
-            return super()._learn_rows(rows, targets, weights)
-        latents, start = [], 0
-        for stop in self._units.segments(weights if weights.size else np.ones(len(targets))):
-            part = slice(start, stop)
-            before, first = self._units.current, self._units.untouched
-            scaled = self._units.enter(targets[part])
-            prediction = super()._learn_rows(rows[part], scaled, weights[part])
-            if first:
-                self._count_surprise(prediction, float(targets[start]), float(scaled[0]))
-            latents.append(_raw(prediction.latent, before))
-            self._units.leave(targets[part], weights[part], self._learner_)
-            start = stop
-        joined = (np.concatenate(parts) for parts in zip(*latents, strict=True)) if latents else (np.zeros(0),) * 4
-        return Prediction(self._learner_.likelihood, Latent(*joined))
+            return super()._learn_part(rows, targets, weights)
+        before, first = self._units.current, self._units.untouched
+        scaled = self._units.enter(targets)
+        prediction = super()._learn_part(rows, scaled, weights)
+        if first:
+            self._count_surprise(prediction, float(targets[0]), float(scaled[0]))
+        self._units.count(targets, weights)
+        return Prediction(self._learner_.likelihood, _raw(prediction.latent, before))
+
+    def _settle(self) -> None:
+        super()._settle()
+        if self._learner_.posterior.learns_noise:
+            self._units.retake(self._learner_)
 
     def _learn_encoded(self, mask: Any, y: float) -> None:
         if not self._learner_.posterior.learns_noise:
@@ -73,7 +72,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         if first:
             self._count_surprise(self._learner_.predict_many(self._features), y, scaled)
         self._learner_.learn_row(self._features, mask, scaled)
-        units.leave(target, np.ones(1), self._learner_)
+        units.count(target, np.zeros(0))
 
     def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
         """The first target set the units that it was learnt in; its evidence is that of the units before."""

@@ -221,6 +221,19 @@ def aligned(shape: tuple[int, ...], dtype: str) -> Array:
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
+def transform(mean: Array, factor: Array, scale: Array, ratio: Vector, shift: Vector) -> None:
+    """Mean and factors of ratio * w, with shift . w added to the first weight, in place. O(d^2)."""
+    moved = float(shift @ mean)
+    mean[...] *= ratio
+    mean[0] += moved
+    # w = L' e with e of variances scale: the rows of L' change as those of w, then its diagonal is divided out
+    upper = factor.T * ratio[:, None]
+    upper[0] += shift @ factor.T
+    diagonal = np.diag(upper).astype(np.float64)
+    factor[...] = (upper / diagonal).T
+    scale[...] = scale * diagonal**2
+
+
 def covariance_of(factor: Array, scale: Array) -> Matrix:
     """C, from its factors."""
     root = np.sqrt(scale, dtype=np.float64)[:, None] * factor

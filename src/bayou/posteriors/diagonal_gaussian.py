@@ -147,10 +147,14 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
                 array[...] = value
         belief.variance[...] += np.clip(prior.variance - belief.variance, 0.0, diffusion)
 
-    def rescale(self, belief: DiagonalBelief, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place."""
-        belief.mean[...] *= factor
-        belief.variance[...] *= factor**2
+    def transform(self, belief: DiagonalBelief, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
+        gained = float(np.sum(shift**2 * belief.variance))
+        moved = float(shift @ belief.mean)
+        belief.mean[...] *= scale
+        belief.variance[...] *= scale**2
+        belief.mean[0] += moved
+        belief.variance[0] += gained
 
     def merge(self, shards: Sequence[DiagonalBelief]) -> DiagonalBelief:
         """The prior, times what each shard learnt beyond it."""

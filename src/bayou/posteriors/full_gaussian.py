@@ -155,10 +155,9 @@ class FullGaussian(Posterior[FullBelief]):
             factor, scale = factors.diffused(belief.factor, belief.scale, prior.scale, diffusion)
             self._write(belief, FullBelief(belief.mean, factor, scale))
 
-    def rescale(self, belief: FullBelief, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place."""
-        belief.mean[...] *= factor
-        belief.scale[...] *= factor**2
+    def transform(self, belief: FullBelief, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
+        factors.transform(belief.mean, belief.factor, belief.scale, scale, shift)
 
     def merge(self, shards: Sequence[FullBelief]) -> FullBelief:
         """The prior, times what each shard learnt beyond it."""

@@ -280,10 +280,12 @@ class LowRankGaussian(Posterior[LowRankBelief]):
         if diffusion > 0.0:
             self._diffuse(belief, diffusion)
 
-    def rescale(self, belief: LowRankBelief, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place."""
-        belief.mean[...] *= factor
-        belief.deviation[...] *= factor
+    def transform(self, belief: LowRankBelief, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
+        moved = float(shift @ belief.mean)
+        belief.mean[...] *= scale
+        belief.mean[0] += moved
+        belief.deviation[...] *= scale
 
     def merge(self, shards: Sequence[LowRankBelief]) -> LowRankBelief:
         """The prior, times what each shard learnt beyond it, kept to the strongest directions."""

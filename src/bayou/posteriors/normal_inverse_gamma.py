@@ -218,10 +218,9 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
             factor, scale = factors.diffused(belief.factor, belief.scale, prior.scale, diffusion)
             self._write(belief, NormalInverseGammaBelief(belief.mean, factor, scale, belief.noise))
 
-    def rescale(self, belief: NormalInverseGammaBelief, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place: the noise scales with them."""
-        belief.mean[...] *= factor
-        belief.noise[1] *= factor**2
+    def transform(self, belief: NormalInverseGammaBelief, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
+        factors.transform(belief.mean, belief.factor, belief.scale, scale, shift)
 
     def merge(self, shards: Sequence[NormalInverseGammaBelief]) -> NormalInverseGammaBelief:
         """The prior, times what each shard learnt beyond it."""

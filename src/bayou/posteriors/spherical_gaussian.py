@@ -129,10 +129,18 @@ class SphericalGaussian(Posterior[SphericalBelief]):
             belief.mean[...], belief.variance[...] = kept
         belief.variance[...] += np.clip(self.prior_variance - belief.variance, 0.0, diffusion)
 
-    def rescale(self, belief: SphericalBelief, factor: float) -> None:
-        """Make it the belief about the weights times a factor, in place."""
-        belief.mean[...] *= factor
-        belief.variance[...] *= factor**2
+    def transform(self, belief: SphericalBelief, scale: Vector, shift: Vector) -> None:
+        """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
+        moved = float(shift @ belief.mean)
+        belief.mean[...] *= scale
+        belief.mean[0] += moved
+        belief.variance[...] *= np.exp(2.0 * np.mean(np.log(scale)))  # the volume is kept
+
+    def retell(self, belief: SphericalBelief, scale: Vector, shift: Vector) -> None:
+        """Tell the means in new coordinates; one variance for all is no less true of the new ones than of the old."""
+        variance = belief.variance.copy()
+        self.transform(belief, scale, shift)
+        belief.variance[...] = variance
 
     def merge(self, shards: Sequence[SphericalBelief]) -> SphericalBelief:
         """The prior, times what each shard learnt beyond it."""
