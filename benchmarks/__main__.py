@@ -20,7 +20,7 @@ CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "start-up": startup.start_up,
 }
 USUAL = Effort(rounds=15, size=1.0)
-QUICK = Effort(rounds=3, size=0.2)
+QUICK = Effort(rounds=3, size=0.5)
 
 
 def main(arguments: list[str] | None = None) -> None:

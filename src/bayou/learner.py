@@ -34,15 +34,29 @@ from bayou.numerics.pointers import scalar_kernels, vector_kernels
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 LARGE = 1e60
+# So many different targets `learn_one` knows by sight; any other is put to the likelihood each time.
+MOST_FAMILIAR = 64
 
 
 class Prediction:
-    """What a learner says of y: numbers for one example, arrays with one entry per row for many."""
+    """What a learner says of y: numbers for one example, arrays with one entry per row for many.
 
-    __slots__ = ("_likelihood", "_single", "latent")
+    In place of a `Latent` it takes what a pass has recorded, of which the latent is made when it is first asked for.
+    """
 
-    def __init__(self, likelihood: Likelihood, latent: Latent, single: bool = False) -> None:
-        self._likelihood, self.latent, self._single = likelihood, latent, single
+    __slots__ = ("_latent", "_likelihood", "_single")
+
+    def __init__(self, likelihood: Likelihood, latent: Latent | Matrix | list[Any], single: bool = False) -> None:
+        self._likelihood = likelihood
+        self._latent = latent
+        self._single = single
+
+    @property
+    def latent(self) -> Latent:
+        """The belief, seen through the examples."""
+        if not isinstance(self._latent, Latent):
+            self._latent = _latent(np.asarray(self._latent))
+        return self._latent
 
     @property
     def mean(self) -> Any:
@@ -118,8 +132,10 @@ class Learner:
         self._params = self.likelihood.params
         self._dtype = self.belief.mean.dtype
         self._row = np.zeros((1, self.n_features), dtype=self._dtype)
+        self._line = self._row[0]
         self._shape = (self.n_features,)
         self._target = np.zeros(1)
+        self._familiar: set[float] = set()
         record = self._one_record = self._record(1)
         if isinstance(self.likelihood, VectorLikelihood):
             self._kernels = vector_kernels(self.likelihood, self.rule)
@@ -159,11 +175,18 @@ class Learner:
 
     def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> Prediction:
         """Learn from one example; returns the prediction made before the target was used."""
-        row = self._one_row(features)
-        self._target[0] = y
-        self.likelihood.check_targets(self._target)
-        weights = _EQUAL_WEIGHTS if weight == 1.0 else _checked_weights([weight], 1)
-        return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
+        if weight != 1.0:
+            row, weights = self._one_row(features), _checked_weights([weight], 1)
+            self._check_target(y)
+            return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
+        row = self._copied(features)
+        self._check_target(y)
+        try:
+            self.learn_row(row, _NONE_MISSING, self._target.item())
+        except ImproperBelief:  # a pass refuses, untouched, what has no finite latent
+            self._check_finite(row)
+            raise
+        return Prediction(self.likelihood, self._one_record.tolist(), True)
 
     def learn_many(
         self,
@@ -193,10 +216,10 @@ class Learner:
         done = self._learn(self.belief, self._kernels, self._params, row, mask, self._target, _EQUAL_WEIGHTS, record)
         if done == 0:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
-        value = record[0, -1] if self._vector is False else record[0, 0, -1]
-        if value != value:
-            value = self.likelihood.log_probability(self._target, self._latent(record))[0]
-        self.log_evidence += float(value)
+        value = record.item(-1)
+        if value != value:  # NaN: this rule does not compute the evidence
+            value = self.likelihood.log_probability(self._target, _latent(record)).item()
+        self.log_evidence += value
         self.n_examples += 1
 
     def extend(self, n_features: int) -> None:
@@ -241,7 +264,7 @@ class Learner:
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
                 "weights. No row was learnt."
             )
-        prediction = Prediction(self.likelihood, self._latent(record), single)
+        prediction = Prediction(self.likelihood, record, single)
         values = record[0, :, -1] if self._vector else record[:, -1]
         if values.size and values[0] != values[0]:  # NaN: this rule does not compute the evidence
             values = self.likelihood.log_probability(targets, prediction.latent)
@@ -256,14 +279,7 @@ class Learner:
                 self._predict(belief, rows, mask, part)
         else:
             self._predict(self.belief, rows, mask, record)
-        return self._latent(record)
-
-    def _latent(self, record: Matrix) -> Latent:
-        if self._vector:
-            return Latent(record[:, :, 0].T, record[:, :, 1].T)
-        if self.posterior.learns_noise:
-            return Latent(record[:, 0], record[:, 1], record[:, 2], record[:, 3])
-        return Latent(record[:, 0], record[:, 1])
+        return _latent(record)
 
     def _record(self, n: int) -> Matrix:
         shape = (n, self.posterior.n_records)
@@ -277,14 +293,32 @@ class Learner:
         return [kind(*(array[c] for array in self.belief)) for c in range(self.likelihood.n_latents)]
 
     def _one_row(self, features: ArrayLike) -> Array:
+        row = self._copied(features)
+        self._check_finite(row)
+        return row
+
+    def _copied(self, features: ArrayLike) -> Array:
+        """One example, in the buffer; its values are not looked at."""
         given = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=np.float64)
         if given.shape != self._shape:
             raise ShapeMismatch(f"`features` must be {self.n_features} numbers; got shape {given.shape}.")
-        row = self._row
-        row[0] = given
+        self._line[...] = given
+        return self._row
+
+    @staticmethod
+    def _check_finite(row: Array) -> None:
         if largest(row) == np.inf:
-            raise InvalidFeatures(f"`features` must be finite; got {given[~np.isfinite(given)][0]}.")
-        return row
+            raise InvalidFeatures(f"`features` must be finite; got {row[~np.isfinite(row)][0]}.")
+
+    def _check_target(self, y: float) -> None:
+        """Put the target into its buffer; raise unless the likelihood can produce it."""
+        self._target[0] = y
+        value = self._target.item()
+        if value not in self._familiar:
+            if not self.likelihood.accepts(self._target)[0]:
+                self.likelihood.check_targets(self._target)
+            if len(self._familiar) < MOST_FAMILIAR:
+                self._familiar.add(value)
 
     def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask, float]:
         """Rows and mask as the kernels take them, and the size of the largest value."""
@@ -342,6 +376,13 @@ class Learner:
 
     def __repr__(self) -> str:
         return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
+
+
+def _latent(record: Matrix) -> Latent:
+    """What a pass has recorded: a column per field of `Latent`, then the evidence."""
+    if record.ndim == 3:  # several latents, along the first axis
+        return Latent(record[:, :, 0].T, record[:, :, 1].T)
+    return Latent(*record.T[:-1])
 
 
 def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:

@@ -116,10 +116,11 @@ class OnlineEstimator(BaseEstimator):
         self._raw = np.full((1, n_columns), np.nan)
         self._features = np.full((1, self._first + n_columns), self._intercept)
         self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
-        self._encode_row = entry_point(
-            count_and_scale, self._frame, self._raw, _NO_WEIGHTS, 1, 1, 1, self._features, self._missing
-        )
         self._counts, self._centred = int(self.standardize), int(self._standardizer.centred)
+        rows = self._frame, self._raw, _NO_WEIGHTS
+        place = self._centred, self._first, self._features, self._missing
+        self._encoding = (*rows, 0, *place), (*rows, self._counts, *place)  # to predict, to learn
+        self._encode_row = entry_point(count_and_scale, *self._encoding[0])
 
     def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
         if not reset and self._names and not hasattr(X, "columns"):
@@ -182,20 +183,17 @@ class OnlineEstimator(BaseEstimator):
 
     # --- dicts
 
-    def _pack(self, x: Mapping[Hashable, Any], learn: bool) -> Matrix:
-        """The values of a dict as a row; inputs never seen are admitted if ``learn``, else left out."""
-        raw = self._raw
+    def _pack(self, x: Mapping[Hashable, Any], learn: bool) -> None:
+        """The values of a dict into the buffer; inputs never seen are admitted if ``learn``, else left out."""
         if tuple(x) == self._order:
             try:
-                self._packer.pack_into(raw, 0, *x.values())  # type: ignore[arg-type]  # an array is a buffer
+                self._packer.pack_into(self._raw, 0, *x.values())  # type: ignore[arg-type]  # an array is a buffer
             except (struct.error, TypeError):  # None, or something that is not a number
                 self._pack_any(x)
         else:
             if learn and not self._names.keys() >= x.keys():
                 self._admit_inputs(x)
-                raw = self._raw
             self._pack_any(x)
-        return raw
 
     def _pack_any(self, x: Mapping[Hashable, Any]) -> None:
         row = np.full(self._raw.shape[1], np.nan)
@@ -228,13 +226,10 @@ class OnlineEstimator(BaseEstimator):
 
     def _encode_one(self, x: Mapping[Hashable, Any], learn: bool) -> Mask:
         """Features of a dict into the buffer; returns the mask of missing ones, empty if there are none."""
-        raw = self._pack(x, learn)
-        counts = self._counts if learn else 0
-        absent = self._encode_row(
-            self._frame, raw, _NO_WEIGHTS, counts, self._centred, self._first, self._features, self._missing
-        )
+        self._pack(x, learn)
+        absent = self._encode_row(*self._encoding[learn])
         if absent < 0:
-            check_magnitude(raw)
+            check_magnitude(self._raw)
         return self._missing if absent else _NONE_MISSING
 
     def _predict_dict(self, x: Mapping[Hashable, Any]) -> Prediction:
@@ -301,7 +296,7 @@ class OnlineEstimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for buffer in ("_encode_row", "_packer", "_raw", "_features", "_missing"):
+        for buffer in ("_encode_row", "_encoding", "_packer", "_raw", "_features", "_missing"):
             state.pop(buffer, None)
         return state
 
