@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
-from bayou.numerics.sites import smallest_variance
+from bayou.numerics.sites import observe, pieces, smallest_variance
 
 PROJECTIONS = ("moments", "precision")
 
@@ -69,12 +69,73 @@ def absorb(belief: DiagonalBelief, x: Array, slope: float, precision: float, var
 
 
 @vectorized_kernel
+def advance(
+    belief: DiagonalBelief, x: Array, slope: float, precision: float, variance: float, ahead: Array
+) -> tuple[float, float]:
+    """`absorb` a site of x, then `marginal` of the row ahead, in one pass over the weights."""
+    gain = 1.0 / (1.0 + precision * variance)
+    step = slope * gain
+    spread = gain * precision
+    weight_mean, weight_variance = belief.mean, belief.variance
+    floor = smallest_variance(weight_variance)
+    mean_ahead, variance_ahead = 0.0, 0.0
+    for j in range(x.size):
+        direction = weight_variance[j] * x[j]
+        others = max(variance - direction * x[j], 0.0)
+        moved = weight_mean[j] + step * direction
+        left = max(weight_variance[j] * (gain + spread * others), floor)
+        weight_mean[j] = moved
+        weight_variance[j] = left
+        mean_ahead += np.float64(moved) * ahead[j]
+        variance_ahead += np.float64(left) * ahead[j] * ahead[j]
+    return mean_ahead, variance_ahead
+
+
+@vectorized_kernel
 def latent_belief(belief: DiagonalBelief, c: int) -> DiagonalBelief:
     """The belief about the weights of one latent."""
     return DiagonalBelief(belief.mean[c], belief.variance[c], belief.precisions_add[c])
 
 
 _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
+_learn_by_two_passes = _passes.learn
+
+
+@vectorized_kernel
+def learn(
+    belief: DiagonalBelief,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """The pass of `bayou.numerics.passes`, with each site absorbed while the next row is looked at."""
+    rows = targets.size
+    if belief.precisions_add[0] == 1.0 or rows == 0:
+        return int(_learn_by_two_passes(belief, kernels, params, features, missing, targets, weights, record))
+    x = features[0]
+    slope = precision = variance = 0.0  # at first there is no site: the pass only looks at the first row
+    n = piece = 0
+    while True:
+        ahead = features[min(n, rows - 1)]
+        mean, variance = advance(belief, x, slope, precision, variance, ahead)
+        if n == rows:
+            return rows
+        blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
+        if not abs(mean + variance + blur) < np.inf:
+            return n
+        weight = float(weights[n]) if n < weights.size else 1.0
+        count = pieces(weight)
+        value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, weight / count)
+        if piece == 0:
+            record[n, 0], record[n, 1], record[n, 2] = mean, variance + blur, value
+        x = ahead
+        piece += 1
+        if piece == count:
+            n, piece = n + 1, 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +159,7 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
     dtype: str = "float64"
 
     predict = staticmethod(_passes.predict)
-    learn = staticmethod(_passes.learn)
+    learn = staticmethod(learn)
     learn_vector = staticmethod(_passes.learn_vector)
 
     def __post_init__(self) -> None:
