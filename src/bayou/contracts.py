@@ -83,6 +83,10 @@ class Likelihood(Spec):
     def accepts(self, targets: Vector) -> Mask:
         """Which targets this likelihood can produce."""
 
+    def accepts_one(self, y: float) -> bool:
+        """The same for one target, for likelihoods that can tell faster."""
+        return bool(self.accepts(np.array([y]))[0])
+
     @abstractmethod
     def moments(self, latent: Latent) -> tuple[Vector, Vector]:
         """Predictive mean and variance of y, per example."""

@@ -27,7 +27,7 @@ from bayou.contracts import (
     VectorLikelihood,
 )
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
-from bayou.numerics.finite import largest
+from bayou.numerics.finite import count_beyond
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
 
@@ -165,7 +165,8 @@ class Learner:
 
     def predict_many(self, features: ArrayLike, missing: Mask | None = None) -> Prediction:
         """What is known of the target of each row."""
-        rows, mask, _ = self._rows(features, missing)
+        rows, mask = self._rows(features, missing)
+        _any_large(rows)
         return Prediction(self.likelihood, self._latents(rows, mask))
 
     def predict_interval(self, features: ArrayLike, coverage: float = 0.9) -> Matrix:
@@ -199,14 +200,13 @@ class Learner:
 
         ``missing`` marks features that are unknown: they count as drawn from N(0, 1), independent of all others.
         """
-        rows, mask, size = self._rows(features, missing)
+        rows, mask = self._rows(features, missing)
         wanted = np.ascontiguousarray(targets, dtype=np.float64)
         if wanted.shape != (len(rows),):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         self.likelihood.check_targets(wanted)
         counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
-        # Only features this large can make a latent overflow halfway through; nothing else needs a way back.
-        before = [array.copy() for array in self.belief] if size > LARGE else None
+        before = self._way_back(rows)
         return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts, before=before)
 
     def learn_row(self, row: Array, mask: Mask, y: float) -> None:
@@ -260,6 +260,7 @@ class Learner:
         if done < len(rows):
             for array, saved in zip(self.belief, before or self.belief, strict=True):
                 array[...] = saved
+            _any_large(rows)
             raise ImproperBelief(
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
                 "weights. No row was learnt."
@@ -307,7 +308,7 @@ class Learner:
 
     @staticmethod
     def _check_finite(row: Array) -> None:
-        if largest(row) == np.inf:
+        if count_beyond(row, LARGE) and not np.isfinite(row).all():
             raise InvalidFeatures(f"`features` must be finite; got {row[~np.isfinite(row)][0]}.")
 
     def _check_target(self, y: float) -> None:
@@ -315,26 +316,32 @@ class Learner:
         self._target[0] = y
         value = self._target.item()
         if value not in self._familiar:
-            if not self.likelihood.accepts(self._target)[0]:
+            if not self.likelihood.accepts_one(value):
                 self.likelihood.check_targets(self._target)
             if len(self._familiar) < MOST_FAMILIAR:
                 self._familiar.add(value)
 
-    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask, float]:
-        """Rows and mask as the kernels take them, and the size of the largest value."""
+    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
+        """Rows and mask as the kernels take them; their values are not looked at."""
         rows = np.require(features, dtype=self._dtype, requirements=["C", "W"])
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ShapeMismatch(f"`features` must have {self.n_features} columns; got shape {rows.shape}.")
-        size = largest(rows)
-        if size == np.inf:
-            bad, column = np.argwhere(~np.isfinite(rows))[0]
-            raise InvalidFeatures(f"`features` must be finite; got {rows[bad, column]} in row {bad}, column {column}.")
         if missing is None:
-            return rows, _NONE_MISSING, size
+            return rows, _NONE_MISSING
         mask = np.require(missing, dtype=np.bool_, requirements=["C", "W"])
         if mask.shape != rows.shape:
             raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
-        return rows, mask, size
+        return rows, mask
+
+    def _way_back(self, rows: Array) -> list[Array] | None:
+        """A copy of the belief, if a row may be found unfit only when those before it have been learnt.
+
+        A pass stops at a row that is not finite. So where a copy costs less than looking at all rows beforehand, a copy
+        is all it takes; else only features so large that a latent may overflow need one.
+        """
+        if sum(array.nbytes for array in self.belief) > rows.nbytes and not _any_large(rows):
+            return None
+        return [array.copy() for array in self.belief]
 
     def to_state(self) -> State:
         """All that this learner is, as data."""
@@ -383,6 +390,15 @@ def _latent(record: Matrix) -> Latent:
     if record.ndim == 3:  # several latents, along the first axis
         return Latent(record[:, :, 0].T, record[:, :, 1].T)
     return Latent(*record.T[:-1])
+
+
+def _any_large(rows: Array) -> bool:
+    """Whether any value could make a latent overflow; raises if one is not even finite."""
+    large = count_beyond(rows, LARGE) > 0.0
+    if large and not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise InvalidFeatures(f"`features` must be finite; got {rows[row, column]} in row {row}, column {column}.")
+    return large
 
 
 def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:

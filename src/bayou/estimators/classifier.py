@@ -103,13 +103,16 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def learn_one(self, x: Mapping[Hashable, Any], y: Any) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None; the class may be new too."""
-        label = _label(y)
-        if not self._begun():
-            self._check_dict(x)
-            self._start(len(x), [], list(x))
-        code = self._codes.get(label)
+        known = self.__dict__.get("_codes")  # None before anything was learnt
+        code = None if known is None else known.get(y)
         if code is None:
-            self._check_label(label)
+            label = _label(y)
+            if known is None:
+                self._check_dict(x)
+                self._start(len(x), [], list(x))
+            code = self._codes.get(label)
+            if code is None:
+                self._check_label(label)
         mask = self._encode_one(x, learn=True)
         if code is None:
             code = self._admit(label)

@@ -74,6 +74,9 @@ class Gaussian(ScalarLikelihood):
     def accepts(self, targets: Vector) -> Mask:
         return np.isfinite(targets)
 
+    def accepts_one(self, y: float) -> bool:
+        return math.isfinite(y)
+
     def moments(self, latent: Latent) -> tuple[Vector, Vector]:
         mean, scale, degrees = self._predictive(latent)
         with np.errstate(divide="ignore"):

@@ -23,18 +23,18 @@ from bayou.numerics.validation import require_positive
 @kernel
 def blurred(y: float, mean: float, variance: float, params: Vector) -> tuple[float, float, float, float]:
     """log p(y | mean) with noise_scale^2 + variance of noise, slope, minus curvature, and kept."""
-    last = params.size - 2  # of the cutpoints, which noise_scale follows
+    last = int(params[0])  # the cutpoints are params[1] to params[last]; noise_scale follows
     noise = params[last + 1] * params[last + 1]
     total = max(noise + variance, TINY)
     scale = math.sqrt(total)
     category = int(y)
     if category <= 0:
-        log_mass, ratio, k, kept = normal_ratios((params[0] - mean) / scale)
+        log_mass, ratio, k, kept = normal_ratios((params[1] - mean) / scale)
         slope = -ratio
-    elif category > last:
+    elif category >= last:
         log_mass, slope, k, kept = normal_ratios((mean - params[last]) / scale)
     else:
-        low, high = params[category - 1], params[category]
+        low, high = params[category], params[category + 1]
         log_mass, slope, k, kept = interval_ratios((low - mean) / scale, (high - low) / scale)
     return log_mass, slope / scale, k / total, max((noise + kept * variance) / total, TINY)
 
@@ -84,6 +84,11 @@ class Ordinal(ScalarLikelihood):
     @property
     def target_range(self) -> tuple[float, float]:  # type: ignore[override]  # here it depends on the spec
         return 0.0, float(len(self.cutpoints))
+
+    @property
+    def params(self) -> Vector:
+        """How many cutpoints there are, the cutpoints, noise_scale."""
+        return np.array([len(self.cutpoints), *self.cutpoints, self.noise_scale])
 
     def accepts(self, targets: Vector) -> Mask:
         return np.isin(targets, np.arange(len(self.cutpoints) + 1.0))

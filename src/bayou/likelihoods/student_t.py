@@ -79,6 +79,9 @@ class StudentT(ScalarLikelihood):
     def accepts(self, targets: Vector) -> Mask:
         return np.isfinite(targets)
 
+    def accepts_one(self, y: float) -> bool:
+        return math.isfinite(y)
+
     def moments(self, latent: Latent) -> tuple[Vector, Vector]:
         """The centre (also where ``degrees <= 1`` and no mean exists), and a variance that may be infinite."""
         of_noise = self.noise_scale**2 / (1.0 - 2.0 / self.degrees) if self.degrees > 2.0 else np.inf

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bayou.contracts import Kernel
@@ -32,6 +34,9 @@ CACHES_KEPT = 4
 
 # NaN and infinity keep their meaning: kernels recognise a bad row by them.
 REORDERING = {"reassoc", "contract", "arcp", "nsz"}
+
+# Said aloud, because a kernel would take them over from whichever caller happens to compile it first.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": False, "forceinline": False, "_nrt": True}
 
 
 def source_hash(package: Path) -> str:
@@ -87,7 +92,7 @@ def _compile(function: F, **options: Any) -> F:
     elsewhere = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _CACHE or elsewhere
     try:
-        compiled: F = numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy", **options)(function)
+        compiled: F = numba.njit(cache=_CACHE is not None, **{**_OPTIONS, **options})(function)
     finally:
         numba.config.CACHE_DIR = elsewhere
     return compiled
@@ -122,25 +127,48 @@ def rebound(template: F, module: str, **callees: Kernel) -> F:
 def entry_point(function: Kernel, *arguments: Any) -> Kernel:
     """The kernel compiled for arguments of just these types, without the look at each argument at every call.
 
-    It trusts its caller: arguments of other types are not noticed.
+    It trusts its caller: arguments of other types are not noticed, and arrays are borrowed without being counted.
     """
     if not COMPILED:
         return function
-    compiled: Kernel = function.compile(tuple(numba.typeof(argument) for argument in arguments))  # type: ignore[attr-defined]  # a numba dispatcher
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    compiled: Kernel = _borrowing(function, len(kinds)).compile(kinds)  # type: ignore[attr-defined]  # a numba dispatcher
     return compiled
+
+
+def callee(*_: Any) -> Any:
+    """What an entry calls is given by `_borrowing`."""
+    raise NameError("an entry is compiled for a kernel by `entry_point`, not called by itself")
+
+
+_ENTRIES: dict[int, Kernel] = {
+    4: lambda a, b, c, d: callee(a, b, c, d),  # noqa: PLW0108
+    8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108
+}
+
+
+@cache
+def _borrowing(function: Kernel, arity: int) -> Kernel:
+    """A kernel that only calls this one, without counting references: that is most of the price of a short call."""
+    copy = rebound(_ENTRIES[arity], function.__module__, callee=function)
+    copy.__qualname__ = f"{function.__qualname__}.entry"
+    return _compile(copy, _nrt=False)
 
 
 _NAMED = {
     "float": types.float64,
     "vector": types.Array(types.float64, 1, "C"),
-    "addresses": types.Array(types.intp, 1, "C"),
+    "numbers": types.CPointer(types.float64),
+    "addresses": types.CPointer(types.intp),
 }
 
 
 class Pointer:
     """A call through an address: what kind of kernel, in which slot of the addresses, with which signature.
 
-    In a kernel, ``call = pointer.caller`` must be a module-level name: ``call(addresses, *arguments)``.
+    In a kernel, ``call = pointer.caller`` must be a module-level name: ``call(addresses, *arguments)``. Where the
+    signature says "numbers" or "addresses" an array is passed as the place where it begins, in one register: the kernel
+    that is called reads its values by their index, and cannot ask for its size.
     """
 
     def __init__(self, slot: int, arguments: Sequence[str], returns: int) -> None:
@@ -156,39 +184,49 @@ class Pointer:
         dispatcher: Any = function
         dispatcher.compile(self.signature.args)  # by arguments alone, as a caller would: one entry in the cache
         result = dispatcher.overloads[self.signature.args]
-        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
     def _plain_caller(self, addresses: Sequence[Callable[..., Any]], *arguments: Any) -> Any:
         return addresses[self.slot](*arguments)
 
     def _compiled_caller(self) -> Callable[..., Any]:
         slot, signature = self.slot, self.signature
-        addresses = _NAMED["addresses"]
+        accepted = (_NAMED["addresses"], *signature.args)
 
-        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-            table = context.make_array(addresses)(context, builder, arguments[0])
-            address = builder.load(builder.gep(table.data, [ir.Constant(ir.IntType(64), slot)]))
-            result = context.get_value_type(signature.return_type)
-            accepted = [context.get_value_type(argument) for argument in signature.args]
-            function = builder.inttoptr(address, ir.PointerType(ir.FunctionType(result, accepted)))
-            return builder.call(function, list(arguments[1:]))
+        def codegen(context: Any, builder: Any, given: Any, arguments: Any) -> Any:
+            passed = [
+                _begin(context, builder, kind, value) if isinstance(wanted, types.CPointer) else value
+                for kind, wanted, value in zip(given.args, accepted, arguments, strict=True)
+            ]
+            address = builder.load(builder.gep(passed[0], [ir.Constant(ir.IntType(64), slot)]))
+            function_type = context.call_conv.get_function_type(signature.return_type, signature.args)
+            result = cgutils.alloca_once(builder, context.get_return_type(signature.return_type))
+            error = cgutils.alloca_once(builder, ir.PointerType())  # never read: kernels do not raise
+            packed = context.get_arg_packer(signature.args).as_arguments(builder, passed[1:])
+            builder.call(builder.inttoptr(address, function_type.as_pointer()), [result, error, *packed])
+            return context.get_returned_value(builder, signature.return_type, builder.load(result))
 
-        arity = len(signature.args)
-        return _intrinsic_of_arity(arity, signature.return_type(addresses, *signature.args), codegen)
+        def typed(given: Sequence[Any]) -> Any:
+            pairs = zip(given, accepted, strict=True)
+            kinds = [kind if isinstance(wanted, types.CPointer) else wanted for kind, wanted in pairs]
+            return signature.return_type(*kinds), codegen
+
+        return _intrinsic_of_arity(len(signature.args), typed)
 
 
-def _intrinsic_of_arity(arity: int, signature: Any, codegen: Any) -> Kernel:
+def _begin(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Where an array begins."""
+    return value if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, value).data
+
+
+def _intrinsic_of_arity(arity: int, typed: Callable[[Sequence[Any]], Any]) -> Kernel:
     """numba reads an intrinsic's arity from its Python signature, so there is one shape per number of arguments."""
-
-    def typed(_: Any, *arguments: Any) -> Any:
-        return signature, codegen
-
     shapes: dict[int, Any] = {
-        3: lambda typing, table, a, b, c: typed(typing),
-        4: lambda typing, table, a, b, c, d: typed(typing),
-        5: lambda typing, table, a, b, c, d, e: typed(typing),
-        6: lambda typing, table, a, b, c, d, e, f: typed(typing),
-        7: lambda typing, table, a, b, c, d, e, f, g: typed(typing),
+        3: lambda typing, table, a, b, c: typed((table, a, b, c)),
+        4: lambda typing, table, a, b, c, d: typed((table, a, b, c, d)),
+        5: lambda typing, table, a, b, c, d, e: typed((table, a, b, c, d, e)),
+        6: lambda typing, table, a, b, c, d, e, f: typed((table, a, b, c, d, e, f)),
+        7: lambda typing, table, a, b, c, d, e, f, g: typed((table, a, b, c, d, e, f, g)),
     }
     caller: Kernel = intrinsic(shapes[arity])
     return caller

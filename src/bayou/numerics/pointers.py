@@ -9,10 +9,10 @@ from typing import Any
 from bayou.contracts import Rule, ScalarLikelihood, VectorLikelihood
 from bayou.numerics.jit import Pointer, addresses
 
-SITE = Pointer(0, ("addresses", "float", "float", "float", "vector"), returns=3)
-LOG_DENSITY = Pointer(1, ("float", "float", "vector"), returns=3)
-LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "vector"), returns=4)
-EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "vector"), returns=3)
+SITE = Pointer(0, ("addresses", "float", "float", "float", "numbers"), returns=3)
+LOG_DENSITY = Pointer(1, ("float", "float", "numbers"), returns=3)
+LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "numbers"), returns=4)
+EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "numbers"), returns=3)
 
 call_site = SITE.caller
 call_log_density = LOG_DENSITY.caller

@@ -48,6 +48,8 @@ def observe(
     what it tells of the weights alone is weaker. ``weight`` multiplies the log density that the site stands for.
     """
     value, slope, precision = call_site(kernels, kernels, y, mean, variance + blur, params)
+    if blur == 0.0 and weight == 1.0:
+        return value, slope, precision  # a rule has bounded its site
     share = weight / (1.0 + precision * blur)
     slope, precision = bounded(slope * share, precision * share, variance)
     return value, slope, precision

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
+from bayou.numerics.factor import aligned
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -169,11 +170,10 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
 
     def prior(self, n_features: int) -> DiagonalBelief:
         """The belief before any example."""
-        return DiagonalBelief(
-            per_weight("prior_mean", self.prior_mean, n_features).astype(self.dtype),
-            per_weight("prior_variance", self.prior_variance, n_features).astype(self.dtype),
-            np.full(1, float(self.projection == "precision"), dtype=self.dtype),
-        )
+        mean, variance = aligned((n_features,), self.dtype), aligned((n_features,), self.dtype)
+        mean[...] = per_weight("prior_mean", self.prior_mean, n_features)
+        variance[...] = per_weight("prior_variance", self.prior_variance, n_features)
+        return DiagonalBelief(mean, variance, np.full(1, float(self.projection == "precision"), dtype=self.dtype))
 
     def absorb(self, belief: DiagonalBelief, features: Vector, slope: float, precision: float) -> None:
         """Move the belief by one site, in place."""
