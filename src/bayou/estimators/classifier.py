@@ -105,6 +105,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Learn from a dict of named values, any of which may be new, absent or None; the class may be new too."""
         known = self.__dict__.get("_codes")  # None before anything was learnt
         code = None if known is None else known.get(y)
+        if code is not None and self._learn_plain(x, code if self._is_multiclass else 2.0 * code - 1.0):
+            return
         if code is None:
             label = _label(y)
             if known is None:

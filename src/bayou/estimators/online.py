@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import LARGEST, Frame, check_magnitude, count_and_scale
-from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError
 from bayou.estimators.doublings import next_doubling, stops
 from bayou.learner import Learner, Prediction
 from bayou.numerics.jit import entry_point
@@ -182,6 +182,18 @@ class OnlineEstimator(BaseEstimator):
         return tags
 
     # --- dicts
+
+    def _learn_plain(self, x: Mapping[Hashable, Any], target: float) -> bool:
+        """Learn known inputs, in order, that are taken as they are; False, with nothing changed, for any others."""
+        if self._counts or tuple(x) != self._order:
+            return False
+        try:
+            self._packer.pack_into(self._features, 8 * self._first, *x.values())  # type: ignore[arg-type]  # a buffer
+            self._learner_.learn_row(self._features, _NONE_MISSING, target)
+        except (struct.error, TypeError, ImproperBelief):  # something is missing, or not a number, or too large
+            return False
+        self._seen += 1.0
+        return True
 
     def _pack(self, x: Mapping[Hashable, Any], learn: bool) -> None:
         """The values of a dict into the buffer; inputs never seen are admitted if ``learn``, else left out."""
