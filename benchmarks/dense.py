@@ -35,7 +35,9 @@ def diagonal(effort: Effort) -> Iterator[Result]:
 def full(effort: Effort) -> Iterator[Result]:
     peer = "River BayesianLinearRegression"
     for n_features in (10, 50, 100, 500):
-        rows, signs, targets = stream(effort.examples(min(50_000, 10_000_000 // n_features**2), 100), n_features)
+        rows, signs, targets = stream(
+            effort.examples(max(min(50_000, 10_000_000 // n_features**2), 500), 100), n_features
+        )
         times = microseconds_per_example(
             [
                 ours("bayou Gaussian x full", Gaussian(), FullGaussian(), rows, targets),

@@ -147,8 +147,7 @@ class Learner:
             self._kernels = scalar_kernels(self.likelihood, self.rule)
             learn = self.posterior.learn
             self._predict = entry_point(self.posterior.predict, self.belief, self._row, _NONE_MISSING, record)
-        self._learn = entry_point(
-            learn,
+        self._one_example = (
             self.belief,
             self._kernels,
             self._params,
@@ -158,6 +157,7 @@ class Learner:
             _EQUAL_WEIGHTS,
             record,
         )
+        self._learn = entry_point(learn, *self._one_example)
 
     def predict_one(self, features: ArrayLike) -> Prediction:
         """What is known of the target of one example."""
@@ -178,16 +178,26 @@ class Learner:
         """Learn from one example; returns the prediction made before the target was used."""
         if weight != 1.0:
             row, weights = self._one_row(features), _checked_weights([weight], 1)
-            self._check_target(y)
+            self._target[0] = y
+            self._check_target(self._target.item())
             return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
-        row = self._copied(features)
-        self._check_target(y)
-        try:
-            self.learn_row(row, _NONE_MISSING, self._target.item())
-        except ImproperBelief:  # a pass refuses, untouched, what has no finite latent
-            self._check_finite(row)
-            raise
-        return Prediction(self.likelihood, self._one_record.tolist(), True)
+        if type(features) is not np.ndarray or features.shape != self._shape:
+            features = self._shaped(features)
+        self._line[...] = features
+        self._target[0] = y
+        target = self._target.item()
+        if target not in self._familiar:
+            self._check_target(target)
+        if self._one_example[0] is not self.belief:
+            self._one_example = (self.belief, *self._one_example[1:])
+        if self._learn(*self._one_example) == 0:  # a pass refuses, untouched, what has no finite latent
+            self._check_finite(self._row)
+            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
+        record = self._one_record.tolist()
+        value = record[0][0][-1] if self._vector else record[0][-1]
+        self.log_evidence += value if value == value else self._evidence()
+        self.n_examples += 1
+        return Prediction(self.likelihood, record, True)
 
     def learn_many(
         self,
@@ -217,10 +227,12 @@ class Learner:
         if done == 0:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
         value = record.item(-1)
-        if value != value:  # NaN: this rule does not compute the evidence
-            value = self.likelihood.log_probability(self._target, _latent(record)).item()
-        self.log_evidence += value
+        self.log_evidence += value if value == value else self._evidence()
         self.n_examples += 1
+
+    def _evidence(self) -> float:
+        """What the one target was given, for rules that do not compute it (NaN in the record)."""
+        return self.likelihood.log_probability(self._target, _latent(self._one_record)).item()
 
     def extend(self, n_features: int) -> None:
         """Make room for more features, of which nothing is known but the prior."""
@@ -294,32 +306,27 @@ class Learner:
         return [kind(*(array[c] for array in self.belief)) for c in range(self.likelihood.n_latents)]
 
     def _one_row(self, features: ArrayLike) -> Array:
-        row = self._copied(features)
-        self._check_finite(row)
-        return row
+        self._line[...] = self._shaped(features)
+        self._check_finite(self._row)
+        return self._row
 
-    def _copied(self, features: ArrayLike) -> Array:
-        """One example, in the buffer; its values are not looked at."""
-        given = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=np.float64)
+    def _shaped(self, features: ArrayLike) -> Array:
+        given: Array = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=np.float64)
         if given.shape != self._shape:
             raise ShapeMismatch(f"`features` must be {self.n_features} numbers; got shape {given.shape}.")
-        self._line[...] = given
-        return self._row
+        return given
 
     @staticmethod
     def _check_finite(row: Array) -> None:
         if count_beyond(row, LARGE) and not np.isfinite(row).all():
             raise InvalidFeatures(f"`features` must be finite; got {row[~np.isfinite(row)][0]}.")
 
-    def _check_target(self, y: float) -> None:
-        """Put the target into its buffer; raise unless the likelihood can produce it."""
-        self._target[0] = y
-        value = self._target.item()
-        if value not in self._familiar:
-            if not self.likelihood.accepts_one(value):
-                self.likelihood.check_targets(self._target)
-            if len(self._familiar) < MOST_FAMILIAR:
-                self._familiar.add(value)
+    def _check_target(self, target: float) -> None:
+        """Raise unless the likelihood can produce it."""
+        if not self.likelihood.accepts_one(target):
+            self.likelihood.check_targets(np.array([target]))
+        if len(self._familiar) < MOST_FAMILIAR:
+            self._familiar.add(target)
 
     def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
         """Rows and mask as the kernels take them; their values are not looked at."""

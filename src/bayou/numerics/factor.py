@@ -155,6 +155,17 @@ def _downdate_corner(
 
 
 @vectorized_kernel
+def scratch(like: Array) -> tuple[Array, Array, Array]:
+    """Three vectors as long as this one, each beginning on a cache line."""
+    per_line = 64 // like.itemsize
+    length = (like.size + per_line - 1) // per_line * per_line
+    buffer = np.empty(3 * length + per_line, like.dtype)
+    start = (-buffer.ctypes.data % 64) // like.itemsize
+    one, two, three = start, start + length, start + 2 * length
+    return buffer[one : one + like.size], buffer[two : two + like.size], buffer[three : three + like.size]
+
+
+@vectorized_kernel
 def move(mean: Array, step: float, direction: Array) -> None:
     """mean += step * direction."""
     for j in range(mean.size):

@@ -69,7 +69,7 @@ def learn(
 ) -> int:
     """The pass of `bayou.numerics.passes`, with the next row projected while the factor is being updated."""
     rows = targets.size
-    here, ahead, direction = np.empty_like(belief.mean), np.empty_like(belief.mean), np.empty_like(belief.mean)
+    here, ahead, direction = factors.scratch(belief.mean)
     if rows:
         factors.project(belief.factor, features[0], here)
     for n in range(rows):
