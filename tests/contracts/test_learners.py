@@ -13,7 +13,6 @@ from bayou.contracts import Likelihood, Posterior, Rule, VectorLikelihood
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, ShapeMismatch
 from bayou.learner import Learner
 from bayou.likelihoods import Gaussian, Logistic, Probit, Step
-from bayou.numerics.jit import COMPILED
 from bayou.posteriors import DiagonalGaussian, FullGaussian, LowRankGaussian, NormalInverseGamma
 from bayou.rules import Linearized, MomentMatching
 from tests.contracts.grid import LIKELIHOODS, POSTERIORS, draw_targets, points, rows_for
@@ -273,4 +272,3 @@ def test_vector_likelihoods_have_one_belief_per_latent() -> None:
             learner = Learner(likelihood, FullGaussian(), MomentMatching(), D)
             assert learner.belief.mean.shape == (likelihood.n_latents, D)
             assert len(learner.beliefs()) == likelihood.n_latents
-    assert COMPILED in (True, False)

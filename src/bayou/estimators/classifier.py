@@ -333,8 +333,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             model._codes = {label: code for code, label in enumerate(state.config["classes"])}
             model._is_multiclass = isinstance(model._learner_.likelihood, Softmax)
             model._order_classes()
-            if model.classes_.size and "class_type" in state.config:
-                model.classes_ = model.classes_.astype(state.config["class_type"])
         return model
 
 
