@@ -29,6 +29,7 @@ from bayou.contracts import (
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.numerics.finite import count_beyond
 from bayou.numerics.jit import entry_point
+from bayou.numerics.passes import LEARNT, REFUSED, learn_single
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
 
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
@@ -36,6 +37,7 @@ _EQUAL_WEIGHTS: Vector = np.zeros(0)
 LARGE = 1e60
 # So many different targets `learn_one` knows by sight; any other is put to the likelihood each time.
 MOST_FAMILIAR = 64
+NOT_FINITE = "the example has a latent that is not finite; it was not learnt."
 
 
 class Prediction:
@@ -115,9 +117,26 @@ class Learner:
             raise InvalidSpec(f"`n_features` must be a whole number, at least 1; got {n_features!r}.")
         self.likelihood, self.posterior, self.rule, self.n_features = likelihood, posterior, rule, int(n_features)
         self.belief: Any = self._prior()
-        self.n_examples = 0
-        self.log_evidence = 0.0
+        self._tally = np.zeros(2)
         self._prepare()
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples were learnt."""
+        return int(self._tally[0])
+
+    @n_examples.setter
+    def n_examples(self, count: int) -> None:
+        self._tally[0] = count
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability that was given to all targets learnt so far, each before it was seen."""
+        return float(self._tally[1])
+
+    @log_evidence.setter
+    def log_evidence(self, value: float) -> None:
+        self._tally[1] = value
 
     def _prior(self) -> Any:
         """The prior; for several latents, one for each, stacked."""
@@ -131,10 +150,11 @@ class Learner:
         self._vector = isinstance(self.likelihood, VectorLikelihood)
         self._params = self.likelihood.params
         self._dtype = self.belief.mean.dtype
-        self._row = np.zeros((1, self.n_features), dtype=self._dtype)
-        self._line = self._row[0]
+        self.example = np.zeros(self.n_features + 1)
+        self._line, self._target = self.example[:-1], self.example[-1:]
+        self._is_narrow = self._dtype != self.example.dtype
+        self._row = self._line.astype(self._dtype, copy=False).reshape(1, -1)
         self._shape = (self.n_features,)
-        self._target = np.zeros(1)
         self._familiar: set[float] = set()
         record = self._one_record = self._record(1)
         if isinstance(self.likelihood, VectorLikelihood):
@@ -147,17 +167,11 @@ class Learner:
             self._kernels = scalar_kernels(self.likelihood, self.rule)
             learn = self.posterior.learn
             self._predict = entry_point(self.posterior.predict, self.belief, self._row, _NONE_MISSING, record)
-        self._one_example = (
-            self.belief,
-            self._kernels,
-            self._params,
-            self._row,
-            _NONE_MISSING,
-            self._target,
-            _EQUAL_WEIGHTS,
-            record,
-        )
-        self._learn = entry_point(learn, *self._one_example)
+        row = self._row, _NONE_MISSING, self._target, _EQUAL_WEIGHTS, record
+        given = self.belief, self._kernels, self._params, *row
+        self._learn = entry_point(learn, *given)
+        self._given = *given, self._tally
+        self._learn_single = entry_point(learn, *self._given, template=learn_single, nogil=False)
 
     def predict_one(self, features: ArrayLike) -> Prediction:
         """What is known of the target of one example."""
@@ -188,16 +202,10 @@ class Learner:
         target = self._target.item()
         if target not in self._familiar:
             self._check_target(target)
-        if self._one_example[0] is not self.belief:
-            self._one_example = (self.belief, *self._one_example[1:])
-        if self._learn(*self._one_example) == 0:  # a pass refuses, untouched, what has no finite latent
+        if not self.learn_example():
             self._check_finite(self._row)
-            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
-        record = self._one_record.tolist()
-        value = record[0][0][-1] if self._vector else record[0][-1]
-        self.log_evidence += value if value == value else self._evidence()
-        self.n_examples += 1
-        return Prediction(self.likelihood, record, True)
+            raise ImproperBelief(NOT_FINITE)
+        return Prediction(self.likelihood, self._one_record.tolist(), True)
 
     def learn_many(
         self,
@@ -219,16 +227,32 @@ class Learner:
         before = self._way_back(rows)
         return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts, before=before)
 
-    def learn_row(self, row: Array, mask: Mask, y: float) -> None:
-        """Learn from one row of the right type and shape, of finite values, with a legal target: nothing is checked."""
+    def learn_row(self, row: Vector, mask: Mask, y: float) -> None:
+        """Learn from finite features, with a mask of one row or none, and a legal target: none of them is checked."""
+        self._line[...] = row
         self._target[0] = y
-        record = self._one_record
-        done = self._learn(self.belief, self._kernels, self._params, row, mask, self._target, _EQUAL_WEIGHTS, record)
-        if done == 0:
-            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
-        value = record.item(-1)
-        self.log_evidence += value if value == value else self._evidence()
-        self.n_examples += 1
+        if mask.size:
+            self._row[0] = self._line
+            self._absorb(self._row, mask, self._target, _EQUAL_WEIGHTS)
+        elif not self.learn_example():
+            raise ImproperBelief(NOT_FINITE)
+
+    def learn_example(self) -> bool:
+        """Learn what lies in ``example``: features, then a legal target; False, untouched, if they are not finite.
+
+        It is the short way for those who write examples there themselves: nothing is checked, nothing returned.
+        """
+        given = self._given
+        if self._is_narrow or given[0] is not self.belief:
+            given = self._given = self.belief, *given[1:]
+            self._row[0] = self._line
+        outcome = self._learn_single(*given)
+        if outcome == LEARNT:
+            return True
+        if outcome == REFUSED:
+            return False
+        self.log_evidence += self._evidence()
+        return True
 
     def _evidence(self) -> float:
         """What the one target was given, for rules that do not compute it (NaN in the record)."""
@@ -306,7 +330,7 @@ class Learner:
         return [kind(*(array[c] for array in self.belief)) for c in range(self.likelihood.n_latents)]
 
     def _one_row(self, features: ArrayLike) -> Array:
-        self._line[...] = self._shaped(features)
+        self._row[0] = self._shaped(features)
         self._check_finite(self._row)
         return self._row
 
@@ -380,12 +404,13 @@ class Learner:
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("likelihood", "posterior", "rule", "n_features", "belief", "n_examples", "log_evidence")
+        kept = ("likelihood", "posterior", "rule", "n_features", "belief", "_tally")
         return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.belief = type(self.belief)(*(np.require(array, requirements=["C", "W"]) for array in self.belief))
+        self._tally = np.require(self._tally, requirements=["C", "W"])
         self._prepare()
 
     def __repr__(self) -> str:

@@ -57,7 +57,7 @@ def test_the_ends_of_the_line_are_finite(z: float) -> None:
 
 
 def test_panels_meet() -> None:
-    for edge in np.arange(0.0, 6.5, 0.125):
+    for edge in np.arange(-6.5, 6.5, 0.125):
         below, above = (np.array(normal_ratios(-z)) for z in (np.nextafter(edge, 0.0), np.nextafter(edge, 9.0)))
         assert below == pytest.approx(above, rel=1e-13)
 

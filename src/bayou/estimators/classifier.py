@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.estimators import dicts
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
@@ -103,10 +104,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def learn_one(self, x: Mapping[Hashable, Any], y: Any) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None; the class may be new too."""
-        known = self.__dict__.get("_codes")  # None before anything was learnt
-        code = None if known is None else known.get(y)
-        if code is not None and self._learn_plain(x, code if self._is_multiclass else 2.0 * code - 1.0):
+        short_way = self._short_way
+        if short_way is not None and short_way(x, y):
             return
+        known = getattr(self, "_codes", None)  # None before anything was learnt
+        code = None if known is None else known.get(y)
         if code is None:
             label = _label(y)
             if known is None:
@@ -118,8 +120,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         mask = self._encode_one(x, learn=True)
         if code is None:
             code = self._admit(label)
-        self._learner_.learn_row(self._features, mask, code if self._is_multiclass else 2.0 * code - 1.0)
+        self._learner_.learn_row(self._features[0], mask, self._target(code))
         self._count(1.0)
+        if not self.standardize and self._short_way is None:
+            intercept, targets = [self._intercept] * self._first, {y: self._target(c) for y, c in self._codes.items()}
+            self._short_way = dicts.short_way(self._learner_, self._order, intercept, targets)
+
+    def _target(self, code: int) -> float:
+        """What the learner is told of a class."""
+        return float(code) if self._is_multiclass else 2.0 * code - 1.0
 
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
         if y is None:
@@ -188,6 +197,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             self._learner_ = self._with_one_class_more()
             self._is_multiclass = True
         self._codes[label] = count
+        self._short_way = None
         self._order_classes()
         return count
 

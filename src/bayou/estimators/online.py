@@ -8,7 +8,7 @@ prediction is less sure by what the value could have changed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import LARGEST, Frame, check_magnitude, count_and_scale
-from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.estimators.dicts import NOT_PLAIN, values_of
 from bayou.estimators.doublings import next_doubling, stops
 from bayou.learner import Learner, Prediction
 from bayou.numerics.jit import entry_point
@@ -35,6 +36,8 @@ class OnlineEstimator(BaseEstimator):
     # The value of the intercept's feature: the prior deviation of the intercept, in units of that of the weights.
     _intercept = 1.0
     _learner_: Learner
+    # Learns what dicts it can, once laid out for the names and labels known; see `bayou.estimators.dicts`.
+    _short_way: Callable[[Any, Hashable], bool] | None = None
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class OnlineEstimator(BaseEstimator):
         """Buffers for one example, as wide as the inputs known so far."""
         n_columns = self._frame.mean.size
         self._order = tuple(self._names)
-        self._packer = struct.Struct(f"{len(self._order)}d")
+        self._values, self._packer = values_of(self._order), struct.Struct(f"{len(self._order)}d")
         self._raw = np.full((1, n_columns), np.nan)
         self._features = np.full((1, self._first + n_columns), self._intercept)
         self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
@@ -121,6 +124,7 @@ class OnlineEstimator(BaseEstimator):
         place = self._centred, self._first, self._features, self._missing
         self._encoding = (*rows, 0, *place), (*rows, self._counts, *place)  # to predict, to learn
         self._encode_row = entry_point(count_and_scale, *self._encoding[0])
+        self._short_way = None
 
     def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
         if not reset and self._names and not hasattr(X, "columns"):
@@ -183,29 +187,17 @@ class OnlineEstimator(BaseEstimator):
 
     # --- dicts
 
-    def _learn_plain(self, x: Mapping[Hashable, Any], target: float) -> bool:
-        """Learn known inputs, in order, that are taken as they are; False, with nothing changed, for any others."""
-        if self._counts or tuple(x) != self._order:
-            return False
-        try:
-            self._packer.pack_into(self._features, 8 * self._first, *x.values())  # type: ignore[arg-type]  # a buffer
-            self._learner_.learn_row(self._features, _NONE_MISSING, target)
-        except (struct.error, TypeError, ImproperBelief):  # something is missing, or not a number, or too large
-            return False
-        self._seen += 1.0
-        return True
-
     def _pack(self, x: Mapping[Hashable, Any], learn: bool) -> None:
         """The values of a dict into the buffer; inputs never seen are admitted if ``learn``, else left out."""
-        if tuple(x) == self._order:
+        if type(x) is dict and len(x) == len(self._order):
             try:
-                self._packer.pack_into(self._raw, 0, *x.values())  # type: ignore[arg-type]  # an array is a buffer
-            except (struct.error, TypeError):  # None, or something that is not a number
-                self._pack_any(x)
-        else:
-            if learn and not self._names.keys() >= x.keys():
-                self._admit_inputs(x)
-            self._pack_any(x)
+                self._packer.pack_into(self._raw, 0, *self._values(x))  # type: ignore[arg-type]  # an array is a buffer
+                return
+            except NOT_PLAIN:
+                pass
+        if learn and not self._names.keys() >= x.keys():
+            self._admit_inputs(x)
+        self._pack_any(x)
 
     def _pack_any(self, x: Mapping[Hashable, Any]) -> None:
         row = np.full(self._raw.shape[1], np.nan)
@@ -308,7 +300,7 @@ class OnlineEstimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for buffer in ("_encode_row", "_encoding", "_packer", "_raw", "_features", "_missing"):
+        for buffer in ("_encode_row", "_encoding", "_values", "_packer", "_raw", "_features", "_missing", "_short_way"):
             state.pop(buffer, None)
         return state
 

@@ -45,9 +45,10 @@ def log_evidence(
 ) -> tuple[float, float, float, float]:
     noise = params[1] * params[1]
     total = max(noise + variance, TINY)
-    scale = math.sqrt(total)
-    log_mass, slope, curvature, kept = flipped_ratios(y * mean / scale, params[0])
-    return log_mass, y * slope / scale, curvature / total, max((noise + kept * variance) / total, TINY)
+    per_total = 1.0 / total
+    per_scale = math.sqrt(total) * per_total
+    log_mass, slope, curvature, kept = flipped_ratios(y * mean * per_scale, params[0])
+    return log_mass, y * slope * per_scale, curvature * per_total, max((noise + kept * variance) * per_total, TINY)
 
 
 @kernel

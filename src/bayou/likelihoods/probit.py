@@ -23,9 +23,10 @@ def log_evidence(
 ) -> tuple[float, float, float, float]:
     noise = params[0] * params[0]
     total = max(noise + variance, TINY)
-    scale = math.sqrt(total)
-    log_mass, ratio, k, kept = normal_ratios(y * mean / scale)
-    return log_mass, y * ratio / scale, k / total, max((noise + kept * variance) / total, TINY)
+    per_total = 1.0 / total
+    per_scale = math.sqrt(total) * per_total
+    log_mass, ratio, k, kept = normal_ratios(y * mean * per_scale)
+    return log_mass, y * ratio * per_scale, k * per_total, max((noise + kept * variance) * per_total, TINY)
 
 
 @kernel

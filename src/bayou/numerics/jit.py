@@ -124,15 +124,18 @@ def rebound(template: F, module: str, **callees: Kernel) -> F:
     return copy  # type: ignore[return-value]  # the same signature as the template
 
 
-def entry_point(function: Kernel, *arguments: Any) -> Kernel:
+def entry_point(function: Kernel, *arguments: Any, template: Kernel | None = None, nogil: bool = True) -> Kernel:
     """The kernel compiled for arguments of just these types, without the look at each argument at every call.
 
-    It trusts its caller: arguments of other types are not noticed, and arrays are borrowed without being counted.
+    It trusts its caller: arguments of other types are not noticed, and arrays are borrowed without being counted. A
+    template is a plain function that names the kernel ``callee``; without one the kernel is called as it is.
     """
+    plain = _ENTRIES[len(arguments)] if template is None else template
+    entry = _borrowing(function, plain, nogil)
     if not COMPILED:
-        return function
+        return entry
     kinds = tuple(numba.typeof(argument) for argument in arguments)
-    compiled: Kernel = _borrowing(function, len(kinds)).compile(kinds)  # type: ignore[attr-defined]  # a numba dispatcher
+    compiled: Kernel = entry.compile(kinds)  # type: ignore[attr-defined]  # a numba dispatcher
     return compiled
 
 
@@ -148,11 +151,11 @@ _ENTRIES: dict[int, Kernel] = {
 
 
 @cache
-def _borrowing(function: Kernel, arity: int) -> Kernel:
+def _borrowing(function: Kernel, template: Kernel, nogil: bool) -> Kernel:
     """A kernel that only calls this one, without counting references: that is most of the price of a short call."""
-    copy = rebound(_ENTRIES[arity], function.__module__, callee=function)
-    copy.__qualname__ = f"{function.__qualname__}.entry"
-    return _compile(copy, _nrt=False)
+    copy = rebound(template, function.__module__, callee=function)
+    copy.__qualname__ = f"{function.__qualname__}.{template.__name__}"
+    return _compile(copy, _nrt=False, nogil=nogil)
 
 
 _NAMED = {

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import Array, Kernel, Mask, Matrix, Vector
-from bayou.numerics.jit import rebound, vectorized_kernel
+from bayou.numerics.jit import callee, rebound, vectorized_kernel
 from bayou.numerics.pointers import call_vector_site
 from bayou.numerics.sites import bounded, observe, pieces
+
+REFUSED, LEARNT, NOT_VALUED = 0, 1, 2
 
 
 class Passes(NamedTuple):
@@ -71,6 +73,31 @@ def learn(
                 record[n, 0], record[n, 1], record[n, 2] = mean, variance + blur, value
             absorb(belief, x, slope, precision, variance)
     return targets.size
+
+
+def learn_single(
+    belief: Any,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Array,
+    tally: Vector,
+) -> int:
+    """`callee`, a pass that learns, for one example, with how many and log E p added to the tally.
+
+    Returns `REFUSED`, `LEARNT`, or `NOT_VALUED` if it was learnt by a rule that does not compute log E p.
+    """
+    if callee(belief, kernels, params, features, missing, targets, weights, record) == 0:
+        return REFUSED
+    tally[0] += 1.0
+    value = record.flat[record.size - 1]
+    if value != value:
+        return NOT_VALUED
+    tally[1] += value
+    return LEARNT
 
 
 def learn_vector(

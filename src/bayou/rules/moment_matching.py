@@ -14,7 +14,8 @@ from bayou.numerics.sites import bounded
 @kernel
 def site(kernels: Any, y: float, mean: float, variance: float, params: Vector) -> tuple[float, float, float]:
     value, slope, curvature, kept = call_log_evidence(kernels, kernels, y, mean, variance, params)
-    slope, precision = bounded(slope / kept, curvature / kept, variance)
+    per_kept = 1.0 / kept
+    slope, precision = bounded(slope * per_kept, curvature * per_kept, variance)
     return value, slope, precision
 
 
