@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from bayou.errors import InvalidFeatures, InvalidTarget
 from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
 from bayou.numerics.jit import COMPILED
-from bayou.posteriors import DiagonalGaussian
+from bayou.posteriors import DiagonalGaussian, FullGaussian
 
 NAMES = ("a", "b", "c")
 
@@ -49,6 +50,62 @@ def test_classes_are_learnt_as_rows_are() -> None:
             [proba[label] for label in by_row.classes_], by_row.predict_proba([row])[0], rtol=1e-9
         )
         assert by_dict.predict_one(x) == by_row.predict([row])[0]
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("posterior", [DiagonalGaussian(), DiagonalGaussian(dtype="float32"), FullGaussian()], ids=repr)
+def test_as_they_are_or_standardised_dicts_are_learnt_as_rows_are(posterior: Any, standardize: bool) -> None:
+    rows, targets = stream(200)
+    labels = np.digitize(targets, [-4.0])
+    labels[150:] += rows[150:, 0] > 1.5  # a third class, when the first two have long been known
+    by_row, by_dict = (OnlineClassifier(posterior=posterior, standardize=standardize) for _ in range(2))
+    by_row.partial_fit(rows, labels)
+    for n, (x, y) in enumerate(zip(as_dicts(rows), labels.tolist(), strict=True)):
+        by_dict.learn_one(dict(reversed(x.items())) if n % 3 == 1 else x, y)
+    assert by_dict.n_examples_ == by_row.n_examples_ == 200
+    assert by_dict.log_evidence_ == pytest.approx(by_row.log_evidence_, rel=1e-6)
+    np.testing.assert_allclose(by_dict.coef_, by_row.coef_, rtol=1e-4 if posterior.dtype == "float32" else 1e-9)
+
+
+def test_the_short_way_is_left_where_a_dict_is_not_plain() -> None:
+    """Each of these dicts has as many keys as the model knows names, or makes up a value for a name that it lacks."""
+    rows, targets = stream(40)
+    odd = [
+        {"a": 1.0, "b": 2.0, "new": 3.0},
+        {"a": 1.0, "b": None, "c": 3.0},
+        {"a": 1.0, "b": math.nan, "c": 3.0},
+        defaultdict(float, {"a": 1.0, "b": 2.0}),
+        Counter({"a": 1, "b": 2, "other": 3}),
+        {},
+    ]
+    plain = [{name: value for name, value in x.items() if value == value and value is not None} for x in odd]
+    by_way, by_row = (OnlineClassifier(posterior=DiagonalGaussian(), standardize=False) for _ in range(2))
+    for x, y in zip(as_dicts(rows), targets > -4.0, strict=True):
+        by_way.learn_one(x, y)
+        by_row.learn_one(x, y)
+    for x, same in zip(odd, plain, strict=True):
+        before = dict(x)
+        by_way.learn_one(x, True)
+        assert x == before or before["b"] != before["b"]  # nothing was put into the caller's dict
+        by_row._short_way = None  # the long way, each time
+        by_row.learn_one(same, True)
+    assert list(by_way._names) == ["a", "b", "c", "new", "other"]
+    assert by_way.n_examples_ == 46
+    np.testing.assert_array_equal(by_way.coef_, by_row.coef_)
+
+
+def test_a_copy_learns_on_its_own_after_the_short_way() -> None:
+    rows, targets = stream(20)
+    model = OnlineClassifier(posterior=DiagonalGaussian(), standardize=False)
+    for x, y in zip(as_dicts(rows), targets > -4.0, strict=True):
+        model.learn_one(x, y)
+    before = model.coef_.copy()
+    twin = copy.deepcopy(model)
+    twin.learn_one(as_dicts(rows)[0], True)
+    np.testing.assert_array_equal(model.coef_, before)
+    model.learn_one(as_dicts(rows)[0], True)
+    np.testing.assert_array_equal(model.coef_, twin.coef_)
+    assert not np.array_equal(model.coef_, before)
 
 
 def test_order_does_not_matter() -> None:
