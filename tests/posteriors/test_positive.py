@@ -72,7 +72,11 @@ def test_a_wide_prior_still_gives_the_least_squares_answer(kind: str) -> None:
     np.testing.assert_allclose(learner.belief.mean * scale, wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize("posterior", families(1.0, "float64"), ids=repr)
+@pytest.mark.parametrize(
+    "posterior",
+    [p for ratio, dtype in ((1.0, "float64"), (1.0, "float32"), *RATIOS) for p in families(ratio, dtype)],
+    ids=repr,
+)
 def test_ten_million_examples(posterior: Posterior[Any]) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(100_000, 3))
@@ -83,7 +87,11 @@ def test_ten_million_examples(posterior: Posterior[Any]) -> None:
     assert learner.n_examples == 10_000_000
     assert_proper(learner)
     batch = np.linalg.lstsq(features, targets, rcond=None)[0]
-    if isinstance(posterior, (FullGaussian, NormalInverseGamma)):
+    if posterior.prior_variance > 1.0:
+        assert np.abs(features @ (learner.belief.mean - batch)).max() < 0.2
+    elif posterior.dtype == "float32":  # each step rounds; what is left of it, in units of the noise
+        assert np.abs(features @ (learner.belief.mean - batch)).max() < 0.1
+    elif isinstance(posterior, (FullGaussian, NormalInverseGamma)):
         np.testing.assert_allclose(learner.belief.mean, batch, rtol=1e-5)
         precision = np.eye(3) + 100 * features.T @ features
         noise = learner.belief.noise[1] / (learner.belief.noise[0] - 1) if posterior.learns_noise else 1.0

@@ -120,7 +120,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         mask = self._encode_one(x, learn=True)
         if code is None:
             code = self._admit(label)
-        self._learner_.learn_row(self._features[0], mask, self._target(code))
+        self._learner_.learn_row(self._line, mask, self._target(code))
         self._count(1.0)
         if not self.standardize and self._short_way is None:
             intercept, targets = [self._intercept] * self._first, {y: self._target(c) for y, c in self._codes.items()}

@@ -87,7 +87,7 @@ class NumberEstimator(OnlineEstimator):
         likelihood.check_targets(np.array([y], dtype=np.float64))
 
     def _learn_encoded(self, mask: Mask, y: float) -> None:
-        self._learner_.learn_row(self._features[0], mask, y)
+        self._learner_.learn_row(self._line, mask, y)
 
     def predict_one(self, x: Mapping[Hashable, Any]) -> float:
         """Expected target of a dict of named values; 0 before anything was learnt."""

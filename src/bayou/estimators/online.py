@@ -118,6 +118,7 @@ class OnlineEstimator(BaseEstimator):
         self._values, self._packer = values_of(self._order), struct.Struct(f"{len(self._order)}d")
         self._raw = np.full((1, n_columns), np.nan)
         self._features = np.full((1, self._first + n_columns), self._intercept)
+        self._line = self._features[0]
         self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
         self._counts, self._centred = int(self.standardize), int(self._standardizer.centred)
         rows = self._frame, self._raw, _NO_WEIGHTS
@@ -300,7 +301,17 @@ class OnlineEstimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for buffer in ("_encode_row", "_encoding", "_values", "_packer", "_raw", "_features", "_missing", "_short_way"):
+        for buffer in (
+            "_encode_row",
+            "_encoding",
+            "_values",
+            "_packer",
+            "_raw",
+            "_features",
+            "_line",
+            "_missing",
+            "_short_way",
+        ):
             state.pop(buffer, None)
         return state
 

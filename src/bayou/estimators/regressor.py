@@ -71,7 +71,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         scaled = float(units.enter(target)[0])
         if first:
             self._count_surprise(self._learner_.predict_many(self._features), y, scaled)
-        self._learner_.learn_row(self._features[0], mask, scaled)
+        self._learner_.learn_row(self._line, mask, scaled)
         units.count(target, np.zeros(0))
 
     def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:

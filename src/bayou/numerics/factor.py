@@ -19,7 +19,8 @@ ROWS = 4
 
 
 @vectorized_kernel
-def _project_four(factor: Array, j: int, x: Array, projection: Array) -> None:
+def project_four(factor: Array, j: int, x: Array, projection: Array) -> None:
+    """Four entries of L x, from j on."""
     row0, row1, row2, row3 = factor[j, :j], factor[j + 1, :j], factor[j + 2, :j], factor[j + 3, :j]
     left = x[:j]
     x0, x1, x2 = x[j], x[j + 1], x[j + 2]
@@ -40,7 +41,8 @@ def _project_four(factor: Array, j: int, x: Array, projection: Array) -> None:
 
 
 @vectorized_kernel
-def _project_one(factor: Array, j: int, x: Array, projection: Array) -> None:
+def project_one(factor: Array, j: int, x: Array, projection: Array) -> None:
+    """Entry j of L x."""
     row, left = factor[j, :j], x[:j]
     total = x[j]
     for i in range(left.size):
@@ -53,9 +55,9 @@ def project(factor: Array, x: Array, projection: Array) -> None:
     """projection = L x."""
     n_fours = x.size - x.size % ROWS
     for j in range(0, n_fours, ROWS):
-        _project_four(factor, j, x, projection)
+        project_four(factor, j, x, projection)
     for j in range(n_fours, x.size):
-        _project_one(factor, j, x, projection)
+        project_one(factor, j, x, projection)
 
 
 @vectorized_kernel
@@ -114,9 +116,9 @@ def downdate(
             k += g2 * t2
             row3[i] = t3 + h3 * k
             left[i] = k + g3 * t3
-        _downdate_corner(factor, j, direction, (h1, h2, h3), (g0, g1, g2, g3))
+        downdate_corner(factor, j, direction, (h1, h2, h3), (g0, g1, g2, g3))
         if more:
-            _project_four(factor, j, next_x, next_projection)
+            project_four(factor, j, next_x, next_projection)
     for j in range(n_fours, n):
         f = projection[j]
         g = scale[j] * f
@@ -131,12 +133,12 @@ def downdate(
             left[i] += g * t
         direction[j] = g
         if more:
-            _project_one(factor, j, next_x, next_projection)
+            project_one(factor, j, next_x, next_projection)
     return 1.0 / a
 
 
 @vectorized_kernel
-def _downdate_corner(
+def downdate_corner(
     factor: Array,
     j: int,
     direction: Array,
@@ -144,14 +146,25 @@ def _downdate_corner(
     g: tuple[float, float, float, float],
 ) -> None:
     """The triangle in which the four rows meet: row j + r changes columns j .. j + r - 1."""
-    for column in range(3):
-        k = g[column]
-        for row in range(column + 1, 4):
-            t = factor[j + row, j + column]
-            factor[j + row, j + column] = t + h[row - 1] * k
-            k += g[row] * t
-        direction[j + column] = k
-    direction[j + 3] = g[3]
+    h1, h2, h3 = h
+    g0, g1, g2, g3 = g
+    row1, row2, row3 = factor[j + 1, j : j + 3], factor[j + 2, j : j + 3], factor[j + 3, j : j + 3]
+    t1, t2, t3 = row1[0], row2[0], row3[0]
+    k = g0 + g1 * t1
+    row1[0] = t1 + h1 * g0
+    row2[0] = t2 + h2 * k
+    k += g2 * t2
+    row3[0] = t3 + h3 * k
+    direction[j] = k + g3 * t3
+    t2, t3 = row2[1], row3[1]
+    k = g1 + g2 * t2
+    row2[1] = t2 + h2 * g1
+    row3[1] = t3 + h3 * k
+    direction[j + 1] = k + g3 * t3
+    t3 = row3[2]
+    row3[2] = t3 + h3 * g2
+    direction[j + 2] = g2 + g3 * t3
+    direction[j + 3] = g3
 
 
 @vectorized_kernel

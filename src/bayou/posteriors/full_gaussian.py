@@ -10,10 +10,14 @@ import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
 from bayou.numerics import factor as factors
+from bayou.numerics import factor_pairs as pairs
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
 from bayou.numerics.sites import observe, pieces
+
+# With fewer features the factor lies in the nearest cache, and there is nothing to gain.
+PAIRS_FROM = 64
 
 
 class FullBelief(NamedTuple):
@@ -57,7 +61,7 @@ _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
 @vectorized_kernel
-def learn(
+def _learn_one_by_one(
     belief: FullBelief,
     kernels: Any,
     params: Vector,
@@ -91,6 +95,75 @@ def learn(
             factors.move(belief.mean, slope * gain, direction)
             here, ahead = ahead, here
     return rows
+
+
+@vectorized_kernel
+def _learn_in_pairs(
+    belief: FullBelief, kernels: Any, params: Vector, features: Array, targets: Vector, weights: Vector, record: Matrix
+) -> int:
+    """The same for at least two rows without missing features, of which none counts more than one."""
+    rows, last = targets.size, targets.size - 1
+    here, here_too, direction = factors.scratch(belief.mean)
+    ahead, ahead_too, direction_too = factors.scratch(belief.mean)
+    move, keep, move_too = factors.scratch(np.empty(belief.mean.size))
+    keep_too = np.empty(belief.mean.size)
+    pairs.project_pair(belief.factor, features[0], features[1], here, here_too)
+    for n in range(0, rows, 2):
+        x, x_too = features[n], features[min(n + 1, last)]
+        mean, variance = factors.marginal(belief.mean, belief.scale, x, here)
+        if not abs(mean + variance) < np.inf:
+            return n
+        weight = float(weights[n]) if n < weights.size else 1.0
+        value, slope, precision = observe(kernels, params, targets[n], mean, variance, 0.0, weight)
+        record[n, 0], record[n, 1], record[n, 2] = mean, variance, value
+        gain, shared = pairs.coefficients(belief.scale, here, precision, move, keep, here_too)
+        step, step_too = slope * gain, 0.0
+        slope, precision = 0.0, 0.0  # of the second, if there is one
+        refused = False
+        if n < last:
+            mean, variance = factors.marginal(belief.mean, belief.scale, x_too, here_too)
+            mean += step * shared  # the weights' mean has not moved yet
+            refused = not abs(mean + variance) < np.inf
+            if not refused:
+                weight = float(weights[n + 1]) if n + 1 < weights.size else 1.0
+                value, slope, precision = observe(kernels, params, targets[n + 1], mean, variance, 0.0, weight)
+                record[n + 1, 0], record[n + 1, 1], record[n + 1, 2] = mean, variance, value
+        if n < last and not refused:
+            gain, _ = pairs.coefficients(belief.scale, here_too, precision, move_too, keep_too, here)
+            step_too = slope * gain
+        else:
+            move_too[:], keep_too[:] = 0.0, 0.0
+        left = 0 if refused else min(max(rows - n - 2, 0), 2)
+        next_x, next_too = features[min(n + 2, last)], features[min(n + 3, last)]
+        first, second = (move, keep, direction), (move_too, keep_too, direction_too)
+        pairs.downdate_pair(belief.factor, first, second, next_x, next_too, ahead, ahead_too, left)
+        factors.move(belief.mean, step, direction)
+        factors.move(belief.mean, step_too, direction_too)
+        if refused:
+            return n + 1
+        here, ahead = ahead, here
+        here_too, ahead_too = ahead_too, here_too
+    return rows
+
+
+@vectorized_kernel
+def learn(
+    belief: FullBelief,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """The pass of `bayou.numerics.passes`, by the loops that make the most of each look at the factor."""
+    heaviest = 0.0
+    for weight in weights:
+        heaviest = max(heaviest, weight)
+    if belief.mean.size < PAIRS_FROM or targets.size < 2 or missing.shape[0] > 0 or heaviest > 1.0:
+        return int(_learn_one_by_one(belief, kernels, params, features, missing, targets, weights, record))
+    return int(_learn_in_pairs(belief, kernels, params, features, targets, weights, record))
 
 
 @dataclass(frozen=True)
