@@ -34,6 +34,7 @@ from bayou.numerics.pointers import scalar_kernels, vector_kernels
 
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
+_ARRAY = np.ndarray
 LARGE = 1e60
 # So many different targets `learn_one` knows by sight; any other is put to the likelihood each time.
 MOST_FAMILIAR = 64
@@ -156,6 +157,8 @@ class Learner:
         self._row = self._line.astype(self._dtype, copy=False).reshape(1, -1)
         self._shape = (self.n_features,)
         self._familiar: set[float] = set()
+        tells_fast = type(self.likelihood).accepts_one is not Likelihood.accepts_one
+        self._accepts = self.likelihood.accepts_one if tells_fast else self._familiar.__contains__
         record = self._one_record = self._record(1)
         if isinstance(self.likelihood, VectorLikelihood):
             self._kernels = vector_kernels(self.likelihood, self.rule)
@@ -195,13 +198,16 @@ class Learner:
             self._target[0] = y
             self._check_target(self._target.item())
             return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
-        if type(features) is not np.ndarray or features.shape != self._shape:
+        if type(features) is not _ARRAY or features.shape != self._shape:
             features = self._shaped(features)
         self._line[...] = features
         self._target[0] = y
-        target = self._target.item()
-        if target not in self._familiar:
-            self._check_target(target)
+        try:
+            legal = self._accepts(y)
+        except TypeError:  # a number in some other guise, such as an array of one
+            legal = False
+        if not legal:
+            self._check_target(self._target.item())
         if not self.learn_example():
             self._check_finite(self._row)
             raise ImproperBelief(NOT_FINITE)

@@ -4,6 +4,9 @@
     header     {"__metadata__": {"bayou": manifest}, <array>: {"dtype": ..., "shape": ..., "data_offsets": ...}, ...}
     data       the arrays, little-endian, row by row, without gaps
 
+The layout is that of safetensors, whose library reads these files. It is written and read here because the checksum
+covers the header too, and because arrays go to and from the disk one by one, without a second copy of the model.
+
 The manifest's checksum is the SHA-256 of the whole file, taken with zeros for its own digits: no bit can flip unseen.
 A checksum is not a signature: whoever can write the file can make it true. Hence everything that the file claims is
 checked, and compared with the size that it really has, before memory is given to it.
