@@ -153,7 +153,6 @@ class Learner:
         self._dtype = self.belief.mean.dtype
         self.example = np.zeros(self.n_features + 1)
         self._line, self._target = self.example[:-1], self.example[-1:]
-        self._is_narrow = self._dtype != self.example.dtype
         self._row = self._line.astype(self._dtype, copy=False).reshape(1, -1)
         self._shape = (self.n_features,)
         self._familiar: set[float] = set()
@@ -173,8 +172,9 @@ class Learner:
         row = self._row, _NONE_MISSING, self._target, _EQUAL_WEIGHTS, record
         given = self.belief, self._kernels, self._params, *row
         self._learn = entry_point(learn, *given)
-        self._given = *given, self._tally
-        self._learn_single = entry_point(learn, *self._given, template=learn_single, nogil=False)
+        single: tuple[Any, ...] = (*given, self._tally)
+        self._learn_single = entry_point(learn, *single, template=learn_single, nogil=False)
+        self._given = single if self._dtype == self.example.dtype else (None, *single[1:])
 
     def predict_one(self, features: ArrayLike) -> Prediction:
         """What is known of the target of one example."""
@@ -249,8 +249,8 @@ class Learner:
         It is the short way for those who write examples there themselves: nothing is checked, nothing returned.
         """
         given = self._given
-        if self._is_narrow or given[0] is not self.belief:
-            given = self._given = self.belief, *given[1:]
+        if given[0] is not self.belief:  # it was replaced; or the row is narrower than the example, see `_prepare`
+            given = self.belief, *given[1:]
             self._row[0] = self._line
         outcome = self._learn_single(*given)
         if outcome == LEARNT:
