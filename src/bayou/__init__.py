@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     )
     from bayou.modelfile import load, save
     from bayou.posteriors import (
+        BinaryWeights,
         DiagonalGaussian,
         FullGaussian,
         LowRankGaussian,
+        NaturalGradient,
         NormalInverseGamma,
+        OnlineGradient,
+        Rosenblatt,
         SphericalGaussian,
+        VariationalPerceptron,
     )
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BinaryWeights",
     "DiagonalGaussian",
     "FlipProbit",
     "FullGaussian",
@@ -45,21 +51,25 @@ __all__ = [
     "Logistic",
     "LowRankGaussian",
     "MomentMatching",
+    "NaturalGradient",
     "NegativeBinomial",
     "NormalInverseGamma",
     "OnlineClassifier",
     "OnlineCounter",
+    "OnlineGradient",
     "OnlineRegressor",
     "Ordinal",
     "Poisson",
     "Prediction",
     "Probit",
+    "Rosenblatt",
     "Softmax",
     "SphericalGaussian",
     "Standardizer",
     "Step",
     "StudentT",
     "Variational",
+    "VariationalPerceptron",
     "load",
     "save",
 ]
@@ -70,7 +80,8 @@ _NAMES = {
     "learner": "Learner Prediction",
     "likelihoods": "FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step StudentT",
     "modelfile": "load save",
-    "posteriors": "DiagonalGaussian FullGaussian LowRankGaussian NormalInverseGamma SphericalGaussian",
+    "posteriors": "BinaryWeights DiagonalGaussian FullGaussian LowRankGaussian NaturalGradient NormalInverseGamma "
+    "OnlineGradient Rosenblatt SphericalGaussian VariationalPerceptron",
     "rules": "Iterated Linearized MomentMatching Variational",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}

@@ -182,6 +182,10 @@ class Posterior(Spec, Generic[B]):
 
     n_records: ClassVar[int] = 3
     learns_noise: ClassVar[bool] = False
+    is_point: ClassVar[bool] = False  # knows weights, but not how sure they are
+    needs_slope: ClassVar[bool] = False  # refuses likelihoods that are not smooth
+    needs_signs: ClassVar[bool] = False  # refuses likelihoods whose targets are not -1 or +1
+    asks_evidence: ClassVar[bool] = False  # asks the likelihood itself, as moment matching does: no other rule applies
     predict: ClassVar[Kernel]
     learn: ClassVar[Kernel]
     learn_vector: ClassVar[Kernel | None] = None  # None: one latent only

@@ -15,9 +15,10 @@ from bayou.learner import Learner
 from bayou.likelihoods import Gaussian, Logistic, Probit, Step
 from bayou.posteriors import DiagonalGaussian, FullGaussian, LowRankGaussian, NormalInverseGamma
 from bayou.rules import Linearized, MomentMatching
-from tests.contracts.grid import LIKELIHOODS, POSTERIORS, draw_targets, points, rows_for
+from tests.contracts.grid import LIKELIHOODS, POSTERIORS, draw_targets, fits, points, rows_for
 
 D = 3
+OF_NUMBERS = [posterior for posterior in POSTERIORS if fits(Gaussian(), posterior, MomentMatching())]
 
 
 def stream(likelihood: Likelihood, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +55,7 @@ def test_many_is_one_by_one_is_chunks_to_the_last_bit(
     for belief in whole.beliefs():
         assert np.all(np.isfinite(belief.mean))
         variances = posterior.variances(belief)
-        assert np.all(variances > 0.0)
+        assert np.all(variances == 0.0) if posterior.is_point else np.all(variances > 0.0)
 
 
 @pytest.mark.parametrize(("likelihood", "posterior", "rule"), points())
@@ -95,7 +96,7 @@ def test_a_weight_of_zero_teaches_nothing() -> None:
     assert_same(learner.belief, before.belief)
 
 
-@pytest.mark.parametrize("posterior", POSTERIORS, ids=repr)
+@pytest.mark.parametrize("posterior", OF_NUMBERS, ids=repr)
 def test_a_missing_feature_is_an_unknown_of_mean_zero_and_variance_one(posterior: Posterior[Any]) -> None:
     learner = Learner(Gaussian(), posterior, MomentMatching(), D)
     learner.learn_many(*stream(Gaussian(), 30))
@@ -113,7 +114,7 @@ def test_a_missing_feature_is_an_unknown_of_mean_zero_and_variance_one(posterior
     assert float(latent.variance[0]) * noise == pytest.approx(sampled.var(), rel=0.05)
 
 
-@pytest.mark.parametrize("posterior", POSTERIORS, ids=repr)
+@pytest.mark.parametrize("posterior", OF_NUMBERS, ids=repr)
 def test_rows_with_missing_features_are_learnt_alike_in_any_chunks(posterior: Posterior[Any]) -> None:
     features, targets = stream(Gaussian(), 30)
     missing = np.random.default_rng(2).uniform(size=features.shape) < 0.3

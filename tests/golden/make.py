@@ -39,6 +39,11 @@ MODELS: dict[str, Callable[[], Any]] = {
         bayou.Gaussian(2.0), bayou.NormalInverseGamma(), bayou.Linearized()
     ),
     "learner-spherical": lambda: _learner(bayou.Ordinal((-0.5, 0.5)), bayou.SphericalGaussian(), bayou.Iterated()),
+    "learner-binary": lambda: _learner(bayou.Probit(2.0), bayou.BinaryWeights(prior_mean=(0.2, 0.0, -0.1))),
+    "learner-online-gradient": lambda: _learner(bayou.Logistic(), bayou.OnlineGradient(rate=0.5), bayou.Linearized()),
+    "learner-natural-gradient": lambda: _learner(bayou.Gaussian(), bayou.NaturalGradient(), bayou.Linearized()),
+    "learner-rosenblatt": lambda: _learner(bayou.Probit(), bayou.Rosenblatt(rate=0.5)),
+    "learner-variational-perceptron": lambda: _learner(bayou.Probit(), bayou.VariationalPerceptron((1.0, 0.5, 0.0))),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
     "classifier-of-three": bayou.OnlineClassifier,

@@ -1,16 +1,40 @@
 """Families of beliefs about the weights, one file each.
 
-FullGaussian          every correlation between weights                    O(d^2) per example
-NormalInverseGamma    the same, and the noise of a regression is learnt    O(d^2)
-LowRankGaussian       a diagonal and a few correlated directions           O(d * rank)
-DiagonalGaussian      independent weights                                  O(d)
-SphericalGaussian     independent weights of one common variance           O(d)
+FullGaussian             every correlation between weights                    O(d^2) per example
+NormalInverseGamma       the same, and the noise of a regression is learnt    O(d^2)
+LowRankGaussian          a diagonal and a few correlated directions           O(d * rank)
+DiagonalGaussian         independent weights                                  O(d)
+SphericalGaussian        independent weights of one common variance           O(d)
+BinaryWeights            independent weights that are -1 or +1                O(d)
+
+Points, which move without knowing how sure they are: what the others are compared with.
+
+OnlineGradient           along the gradient, by a schedule                    O(d)
+NaturalGradient          in the metric of the Fisher information              O(d^2)
+Rosenblatt               the perceptron                                       O(d)
+VariationalPerceptron    the most overlap with a teacher per example          O(d)
 """
 
+from bayou.posteriors.binary_weights import BinaryWeights
 from bayou.posteriors.diagonal_gaussian import DiagonalGaussian
 from bayou.posteriors.full_gaussian import FullGaussian
 from bayou.posteriors.low_rank_gaussian import LowRankGaussian
+from bayou.posteriors.natural_gradient import NaturalGradient
 from bayou.posteriors.normal_inverse_gamma import NormalInverseGamma
+from bayou.posteriors.online_gradient import OnlineGradient
+from bayou.posteriors.rosenblatt import Rosenblatt
 from bayou.posteriors.spherical_gaussian import SphericalGaussian
+from bayou.posteriors.variational_perceptron import VariationalPerceptron
 
-__all__ = ["DiagonalGaussian", "FullGaussian", "LowRankGaussian", "NormalInverseGamma", "SphericalGaussian"]
+__all__ = [
+    "BinaryWeights",
+    "DiagonalGaussian",
+    "FullGaussian",
+    "LowRankGaussian",
+    "NaturalGradient",
+    "NormalInverseGamma",
+    "OnlineGradient",
+    "Rosenblatt",
+    "SphericalGaussian",
+    "VariationalPerceptron",
+]
