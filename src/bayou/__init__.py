@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
     from bayou.learner import Learner, Prediction
     from bayou.likelihoods import (
+        BoltzmannStep,
         FlipProbit,
         Gaussian,
         Logistic,
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BinaryWeights",
+    "BoltzmannStep",
     "DiagonalGaussian",
     "FlipProbit",
     "FullGaussian",
@@ -78,7 +80,8 @@ _NAMES = {
     "encoders": "Standardizer",
     "estimators": "OnlineClassifier OnlineCounter OnlineRegressor",
     "learner": "Learner Prediction",
-    "likelihoods": "FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step StudentT",
+    "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
+    "StudentT",
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian LowRankGaussian NaturalGradient NormalInverseGamma "
     "OnlineGradient Rosenblatt SphericalGaussian VariationalPerceptron",

@@ -69,6 +69,7 @@ class Likelihood(Spec):
 
     target_range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     smooth: ClassVar[bool] = True  # log p has a slope everywhere; without one only moment matching applies
+    normalised: ClassVar[bool] = True  # sums to one over y; if not, the evidence is no log probability of the targets
     scales_with_noise: ClassVar[bool] = False  # a Gaussian in f, so that a posterior may learn the noise
     targets_are: ClassVar[str] = "that are finite numbers"
     n_latents: int = 1
@@ -98,6 +99,10 @@ class Likelihood(Spec):
     @abstractmethod
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         """Log predictive density or probability of each target."""
+
+    def log_weight(self, targets: Vector, latent: Latent) -> Vector:
+        """Log evidence of each target: its log probability, unless this likelihood is not normalised."""
+        return self.log_probability(targets, latent)
 
     def check_targets(self, targets: Vector) -> None:
         """Raise unless every target is one that this likelihood can produce."""

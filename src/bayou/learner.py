@@ -262,7 +262,7 @@ class Learner:
 
     def _evidence(self) -> float:
         """What the one target was given, for rules that do not compute it (NaN in the record)."""
-        return self.likelihood.log_probability(self._target, _latent(self._one_record)).item()
+        return self.likelihood.log_weight(self._target, _latent(self._one_record)).item()
 
     def extend(self, n_features: int) -> None:
         """Make room for more features, of which nothing is known but the prior."""
@@ -310,7 +310,7 @@ class Learner:
         prediction = Prediction(self.likelihood, record, single)
         values = record[0, :, -1] if self._vector else record[:, -1]
         if values.size and values[0] != values[0]:  # NaN: this rule does not compute the evidence
-            values = self.likelihood.log_probability(targets, prediction.latent)
+            values = self.likelihood.log_weight(targets, prediction.latent)
         self.log_evidence += float(values[0]) if values.size == 1 else float(values.sum())
         self.n_examples += len(rows)
         return prediction

@@ -53,6 +53,8 @@ MODELS = {
 SPECS: dict[str, type[Spec]] = {
     name: getattr(home, name) for home in (likelihoods, rules, posteriors) for name in home.__all__
 }
+# Fields that specs got after files had been written without them: their default is what they were before.
+LATER_FIELDS = {"Logistic": {"noise_scale"}}
 DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
 MANIFEST = ("checksum", "format_version", "bayou_version", "class", "config", "arrays")
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -153,7 +155,11 @@ def _decode(value: Any) -> Any:
 def _decode_spec(name: str, values: dict[str, Any]) -> Spec:
     if name not in SPECS:
         raise ModelFileError(f"a spec must be one that this bayou has; got {reprlib.repr(name)}.")
-    if set(values) != set(_field_names(SPECS[name])):
+    if (
+        not set(_field_names(SPECS[name])) - LATER_FIELDS.get(name, set())
+        <= set(values)
+        <= set(_field_names(SPECS[name]))
+    ):
         wanted = ", ".join(_field_names(SPECS[name])) or "none"
         raise ModelFileError(f"the fields of {name} must be {wanted}; got {reprlib.repr(list(values))}.")
     return SPECS[name](**{field: _decode(value) for field, value in values.items()})

@@ -10,6 +10,7 @@ import numpy as np
 from bayou import likelihoods
 from bayou.contracts import ScalarLikelihood, Vector
 from bayou.likelihoods import (
+    BoltzmannStep,
     FlipProbit,
     Gaussian,
     Logistic,
@@ -22,9 +23,10 @@ from bayou.likelihoods import (
 )
 
 SPECS: dict[str, list[ScalarLikelihood]] = {
+    "BoltzmannStep": [BoltzmannStep(), BoltzmannStep(inverse_temperature=5.0), BoltzmannStep(0.1)],
     "FlipProbit": [FlipProbit(), FlipProbit(flip_rate=0.0, noise_scale=0.5), FlipProbit(flip_rate=1e-9)],
     "Gaussian": [Gaussian(), Gaussian(noise_variance=0.05)],
-    "Logistic": [Logistic()],
+    "Logistic": [Logistic(), Logistic(noise_scale=0.2), Logistic(noise_scale=3.0)],
     "NegativeBinomial": [NegativeBinomial(), NegativeBinomial(dispersion=0.05)],
     "Ordinal": [Ordinal(), Ordinal(cutpoints=(-0.5, 0.0, 0.1, 3.0), noise_scale=0.7), Ordinal(cutpoints=(0.5,))],
     "Poisson": [Poisson(), Poisson(exposure=30.0)],
@@ -35,6 +37,7 @@ SPECS: dict[str, list[ScalarLikelihood]] = {
 
 # Targets at which the kernels are tried: likely, unlikely and extreme ones.
 TARGETS: dict[str, list[float]] = {
+    "BoltzmannStep": [-1.0, 1.0],
     "FlipProbit": [-1.0, 1.0],
     "Gaussian": [0.4, -7.0],
     "Logistic": [-1.0, 1.0],
@@ -49,12 +52,13 @@ TARGETS: dict[str, list[float]] = {
 Sampler = Callable[[Any, Vector, np.random.Generator], Vector]
 
 SAMPLERS: dict[str, Sampler] = {
+    "BoltzmannStep": lambda spec, f, rng: np.sign(f * spec.inverse_temperature + rng.logistic(size=f.size)),
     "FlipProbit": lambda spec, f, rng: (
         np.where(rng.random(f.size) < spec.flip_rate, -1.0, 1.0)
         * np.sign(f + spec.noise_scale * rng.normal(size=f.size))
     ),
     "Gaussian": lambda spec, f, rng: f + np.sqrt(spec.noise_variance) * rng.normal(size=f.size),
-    "Logistic": lambda spec, f, rng: np.sign(f + rng.logistic(size=f.size)),
+    "Logistic": lambda spec, f, rng: np.sign(f + spec.noise_scale * rng.logistic(size=f.size)),
     "NegativeBinomial": lambda spec, f, rng: rng.poisson(
         np.exp(f) * rng.gamma(1.0 / spec.dispersion, spec.dispersion, size=f.size)
     ).astype(float),

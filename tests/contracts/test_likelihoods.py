@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bayou import likelihoods
 from bayou.contracts import Latent, Matrix, ScalarLikelihood, Vector
 from bayou.errors import InvalidTarget
-from bayou.likelihoods import StudentT
+from bayou.likelihoods import BoltzmannStep, StudentT
 from bayou.numerics.jit import COMPILED, kernel
 from bayou.numerics.pointers import call_log_density, likelihood_kernels
 from tests.contracts.specs import CASES, EXAMPLES, SAMPLERS, SCALAR_NAMES, SPECS, TARGETS
@@ -150,6 +150,8 @@ def test_slope_and_curvature_are_derivatives(spec: ScalarLikelihood, y: float, f
         assert log_density(spec, y, f)[1:] == (0.0, 0.0)
         return
     step = 2e-3
+    if isinstance(spec, BoltzmannStep) and abs(f) < 3.0 * step:
+        return  # the kink
     values = [log_density(spec, y, f + i * step)[0] for i in range(-2, 3)]
     slope, curvature = derivatives(values, step)
     scale = 1.0 + max(map(abs, values))
@@ -243,7 +245,7 @@ def test_densities_sum_to_one(spec: ScalarLikelihood, f: float) -> None:
     else:
         values = np.arange(low, min(high, 3000.0) + 1.0)
         total = sum(math.exp(log_density(spec, y, f)[0]) for y in values[spec.accepts(values)])
-    assert total == pytest.approx(1.0, rel=1e-7)
+    assert total == pytest.approx(1.0, rel=1e-7) if spec.normalised else total > 1.0
 
 
 @CASE
@@ -251,7 +253,9 @@ def test_log_probability_is_the_evidence_of_each_row(spec: ScalarLikelihood, y: 
     rows = MARGINALS[:3]
     latent = Latent(*(np.array(column) for column in zip(*rows, strict=True)))
     got = spec.log_probability(np.full(len(rows), y), latent)
-    want = [integrals(spec, y, mean, variance).log_evidence for mean, variance in rows]
+    want = np.array([integrals(spec, y, mean, variance).log_evidence for mean, variance in rows])
+    if not spec.normalised:  # the share in the evidence of all targets
+        want -= np.logaddexp(want, [integrals(spec, -y, mean, variance).log_evidence for mean, variance in rows])
     assert got == pytest.approx(want, rel=1e-8 if COMPILED else 1e-6, abs=1e-8 if COMPILED else 1e-6)
 
 
@@ -268,6 +272,8 @@ def test_moments_are_those_of_draws(spec: ScalarLikelihood, mean: float, varianc
     (want_mean,), (want_variance,) = spec.moments(latent)
     targets = draw(spec, latent, seed=1)
     assert spec.accepts(targets).all()
+    if not spec.normalised and variance > 0.0:
+        return  # the latent is not known apart from the target: there is no drawing one, then the other
     if not math.isfinite(want_variance):
         assert isinstance(spec, StudentT)
         assert spec.degrees <= 2.0
@@ -287,6 +293,8 @@ def test_quantiles_cut_off_so_many_draws(spec: ScalarLikelihood, mean: float, va
     got = spec.quantiles(latent, probabilities)
     assert got.shape == (2, probabilities.size)
     assert (np.diff(got, axis=1) >= 0.0).all()
+    if not spec.normalised and variance > 0.0:
+        return
     targets = draw(spec, latent, seed=2)
     for quantile, probability in zip(got[0], probabilities, strict=True):
         error = ERRORS * math.sqrt(probability * (1.0 - probability) / DRAWS)

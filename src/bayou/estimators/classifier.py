@@ -218,7 +218,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         else:  # two classes: half of their one latent each, against each other, as logits
             for code, sign in enumerate((-1.0, 1.0)):
                 half = type(known.belief)(*(array.copy() for array in known.belief))
-                as_logits = 1.0 if isinstance(known.likelihood, Logistic) else LOGISTIC_OVER_PROBIT
+                per_noise = 1.0 / getattr(known.likelihood, "noise_scale", 1.0)
+                as_logits = per_noise * (1.0 if isinstance(known.likelihood, Logistic) else LOGISTIC_OVER_PROBIT)
                 size = np.full(known.n_features, as_logits / math.sqrt(2.0))
                 known.posterior.transform(half, size, np.zeros_like(size))
                 half.mean[...] *= sign / math.sqrt(2.0)

@@ -1,5 +1,6 @@
 """p(y | f): one file each, its equation first."""
 
+from bayou.likelihoods.boltzmann_step import BoltzmannStep
 from bayou.likelihoods.flip_probit import FlipProbit
 from bayou.likelihoods.gaussian import Gaussian
 from bayou.likelihoods.logistic import Logistic
@@ -12,6 +13,7 @@ from bayou.likelihoods.step import Step
 from bayou.likelihoods.student_t import StudentT
 
 __all__ = [
+    "BoltzmannStep",
     "FlipProbit",
     "Gaussian",
     "Logistic",

@@ -40,14 +40,14 @@ def log_evidences(likelihood: ScalarLikelihood, targets: Vector | float, latent:
 
 def binary_moments(likelihood: ScalarLikelihood, latent: Latent) -> tuple[Vector, Vector]:
     """Mean 2p - 1 and variance 4p(1 - p) of a target that is -1 or +1."""
-    up = np.exp(log_evidences(likelihood, 1.0, latent))
-    down = np.exp(log_evidences(likelihood, -1.0, latent))
+    rows = np.ones(len(latent.mean))
+    up, down = (np.exp(likelihood.log_probability(sign * rows, latent)) for sign in (1.0, -1.0))
     return up - down, 4.0 * up * down
 
 
 def binary_quantiles(likelihood: ScalarLikelihood, latent: Latent, probabilities: Vector) -> Matrix:
     """-1 where that is already probable enough, else +1."""
-    down = np.exp(log_evidences(likelihood, -1.0, latent))
+    down = np.exp(likelihood.log_probability(np.full(len(latent.mean), -1.0), latent))
     return np.where(down[:, None] >= np.asarray(probabilities), -1.0, 1.0)
 
 
