@@ -12,7 +12,7 @@ from scipy import special
 
 from bayou.contracts import Latent, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
-from bayou.numerics.pointers import call_log_evidence, likelihood_kernels
+from bayou.numerics.pointers import call_log_density, call_log_evidence, likelihood_kernels
 
 NODES = 201
 ABRUPT = 1e-6  # of the belief's width: a step so narrow is one without width
@@ -27,6 +27,20 @@ def _log_evidences(
 ) -> None:
     for i in range(targets.size):
         result[i] = call_log_evidence(kernels, kernels, targets[i], mean[i], variance[i], params)[0]
+
+
+@kernel
+def _log_densities(kernels: Vector, targets: Vector, latents: Vector, params: Vector, result: Matrix) -> None:
+    for i in range(targets.size):
+        result[i, 0], result[i, 1], result[i, 2] = call_log_density(kernels, targets[i], latents[i], params)
+
+
+def log_densities(likelihood: ScalarLikelihood, targets: Vector, latents: Vector) -> tuple[Vector, Vector, Vector]:
+    """log p(y | f), its slope and minus its curvature, for each target and its latent."""
+    result = np.empty((targets.size, 3))
+    given, known = (np.require(part, np.float64, ["C", "W"]) for part in (targets, latents))
+    _log_densities(likelihood_kernels(likelihood), given, known, likelihood.params, result)
+    return result[:, 0], result[:, 1], result[:, 2]
 
 
 def log_evidences(likelihood: ScalarLikelihood, targets: Vector | float, latent: Latent) -> Vector:

@@ -1,0 +1,76 @@
+"""What theory predicts of a run before it is made: bounds, learning curves, and how many labels they ask for.
+
+    curves         error against examples per weight, for each kind of perceptron
+    dynamics       the same for any likelihood of signs and any rule, from the kernels that learn
+    blocks         the same where inputs are not isotropic
+    asymptotics    Fisher's information, bounds, and what the smaller families lose
+    batch          all examples at once: exact in one dimension, expectation propagation, maximum likelihood
+    planner        the curves in labels, for those who have to pay for them
+    averages       expectations over teacher, student and label
+    overlaps       the functions that the curves are made of
+
+Everything returned is data; nothing here is used by what learns.
+"""
+
+from bayou.theory.asymptotics import (
+    Efficiency,
+    cramer_rao,
+    efficiency,
+    efficiency_exponents,
+    entropic_error,
+    fisher_information,
+    latent_information,
+    observed_information,
+    plug_in_entropic_error,
+    sandwich,
+)
+from bayou.theory.averages import Teacher
+from bayou.theory.batch import (
+    ExactPosterior,
+    SiteApproximation,
+    exact_posterior,
+    expectation_propagation,
+    maximum_likelihood,
+)
+from bayou.theory.blocks import Inputs
+from bayou.theory.curves import LearningCurve, label_error, perceptron_curve
+from bayou.theory.dynamics import OrderParameters, order_parameters
+from bayou.theory.planner import (
+    ASSUMPTIONS,
+    PredictedCurve,
+    assumptions,
+    labels_needed,
+    noise_of_flips,
+    predicted_curve,
+)
+
+__all__ = [
+    "ASSUMPTIONS",
+    "Efficiency",
+    "ExactPosterior",
+    "Inputs",
+    "LearningCurve",
+    "OrderParameters",
+    "PredictedCurve",
+    "SiteApproximation",
+    "Teacher",
+    "assumptions",
+    "cramer_rao",
+    "efficiency",
+    "efficiency_exponents",
+    "entropic_error",
+    "exact_posterior",
+    "expectation_propagation",
+    "fisher_information",
+    "label_error",
+    "labels_needed",
+    "latent_information",
+    "maximum_likelihood",
+    "noise_of_flips",
+    "observed_information",
+    "order_parameters",
+    "perceptron_curve",
+    "plug_in_entropic_error",
+    "predicted_curve",
+    "sandwich",
+]
