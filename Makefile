@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-python lint format bench clean
+.PHONY: help demo test test-compiled test-python lint format bench papers papers-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ format: $(READY) ## Put the sources in the form that lint asks for
 
 bench: $(READY) ## Compare speed with scikit-learn and River
 	$(BIN)/python -m benchmarks
+
+papers: $(READY) ## Reproduce every figure and table of the papers, in up to ten minutes
+	$(BIN)/python -m bayou.papers run --all
+
+papers-quick: $(READY) ## Reproduce those that fit in a minute
+	$(BIN)/python -m bayou.papers run --all --quick
 
 clean: ## Remove the environment and everything generated
 	rm -rf .venv build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
