@@ -100,6 +100,7 @@ class BoltzmannStep(ScalarLikelihood):
     inverse_temperature: float = 1.0
 
     normalised: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False  # it has a kink, at which the mode of a belief may well lie
     target_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     targets_are: ClassVar[str] = "that are -1 or +1"
     log_density = staticmethod(log_density)
