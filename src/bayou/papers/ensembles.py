@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bayou.contracts import Matrix, Posterior, Rule, ScalarLikelihood, Vector
 from bayou.errors import ImproperBelief
 from bayou.learner import Learner
+from bayou.numerics.angles import angle
 from bayou.rules import MomentMatching
 
 Generator: TypeAlias = np.random.Generator
@@ -181,16 +182,9 @@ class Ensemble:
 def angle_error(pupil: Pupil, teacher: Vector) -> float:
     """Probability that student and noiseless teacher disagree about a standard normal input; (9.3) of Opper.
 
-    The angle by a tangent: an arc cosine would round everything below 5e-9 to zero. Without an opinion it is 1/2.
+    In one compiled call: threads get in each other's way wherever they come back to the interpreter.
     """
-    mean: Vector = pupil.belief.mean
-    length = math.sqrt(mean @ mean)
-    if length == 0.0:
-        return 0.5
-    size = float(teacher @ teacher)
-    apart = mean * (math.sqrt(size) / length) - teacher
-    chord = float(apart @ apart)  # with the square of the sum it makes 4 size, for vectors of one length
-    return 2.0 * math.atan2(math.sqrt(chord), math.sqrt(max(4.0 * size - chord, 0.0))) / math.pi
+    return angle(pupil.belief.mean, teacher) / math.pi
 
 
 def errors_only(pupil: Pupil, teacher: Vector, rng: Generator) -> tuple[float]:

@@ -1,0 +1,27 @@
+"""The angle between two vectors, with its digits also where it is small: an arc cosine would lose half of them."""
+
+import math
+
+from bayou.contracts import Array
+from bayou.numerics.jit import kernel
+
+
+@kernel
+def angle(one: Array, other: Array) -> float:
+    """From 0 to pi; a right angle if one of them has no direction.
+
+    2 atan(|a - b| / |a + b|) for the vectors at length 1.
+    """
+    length_one, length_other = 0.0, 0.0
+    for i in range(one.size):
+        length_one += one[i] * one[i]
+        length_other += other[i] * other[i]
+    if length_one == 0.0 or length_other == 0.0:
+        return 0.5 * math.pi
+    scale_one, scale_other = 1.0 / math.sqrt(length_one), 1.0 / math.sqrt(length_other)
+    apart, together = 0.0, 0.0
+    for i in range(one.size):
+        a, b = one[i] * scale_one, other[i] * scale_other
+        apart += (a - b) * (a - b)
+        together += (a + b) * (a + b)
+    return 2.0 * math.atan2(math.sqrt(apart), math.sqrt(together))
