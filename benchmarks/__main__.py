@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import dense, machine, single, startup
+from benchmarks import dense, ensembles, machine, single, startup
 from benchmarks.report import Result, show, write
 from benchmarks.timing import Effort
 
@@ -17,6 +17,7 @@ CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "full": dense.full,
     "arrays": single.arrays,
     "dicts": single.dicts,
+    "ensembles": ensembles.ensembles,
     "start-up": startup.start_up,
 }
 USUAL = Effort(rounds=15, size=1.0)
