@@ -12,10 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
+from bayou.contracts import Array, Kernel, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
-from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.jit import rebound, vectorized_kernel
+from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.priors import Scales, check_forgetting, check_prior
+from bayou.numerics.sites import pieces
 
 
 class PointBelief(Protocol):
@@ -64,6 +66,43 @@ def step_along(weights: Array, step: float, direction: Array) -> None:
     """weights += step * direction."""
     for j in range(weights.size):
         weights[j] += step * direction[j]
+
+
+def learn_signs(
+    belief: Any,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """Take a step for each row in order; the likelihood is only asked what it gave the target before."""
+    for n in range(targets.size):
+        x, y = features[n], targets[n]
+        mean, variance = marginal(belief, x)
+        if n < missing.shape[0]:
+            variance += scatter(belief, missing[n])
+        if not abs(mean + variance) < np.inf:
+            return n
+        record[n, 0], record[n, 1] = mean, variance
+        record[n, 2] = call_log_evidence(kernels, kernels, y, mean, variance, params)[0]
+        weight = float(weights[n]) if n < weights.size else 1.0
+        count = pieces(weight)
+        for _ in range(count):
+            step(belief, x, y, weight / count)
+    return targets.size
+
+
+def step(*_: Any) -> None:
+    """What the template names is given by `pass_over_signs`."""
+    raise NameError("a pass is compiled for a point by `pass_over_signs`, not called by itself")
+
+
+def pass_over_signs(module: str, step: Kernel) -> Kernel:
+    """Compile `learn_signs` for the point of that module, which gives ``step(belief, x, y, share)``."""
+    return vectorized_kernel(rebound(learn_signs, module, step=step))
 
 
 class PointEstimate(Posterior[P]):

@@ -6,17 +6,15 @@ From examples that a hyperplane divides its error falls as 0.278 alpha^(-1/3), a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bayou.contracts import Array, Mask, Matrix, Vector
+from bayou.contracts import Array, Vector
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
-from bayou.numerics.pointers import call_log_evidence
-from bayou.numerics.points import PointEstimate, marginal, scatter, step_along
+from bayou.numerics.points import PointEstimate, marginal, pass_over_signs, scatter, step_along
 from bayou.numerics.priors import Scales, per_weight
-from bayou.numerics.sites import pieces
 from bayou.numerics.validation import require_positive
 
 
@@ -45,33 +43,11 @@ _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
 @vectorized_kernel
-def learn(
-    belief: RosenblattBelief,
-    kernels: Any,
-    params: Vector,
-    features: Array,
-    missing: Mask,
-    targets: Vector,
-    weights: Vector,
-    record: Matrix,
-) -> int:
-    """Each row on the wrong side is added, by its weight; the likelihood is only asked what it gave the target."""
-    for n in range(targets.size):
-        x, y = features[n], targets[n]
-        mean, variance = marginal(belief, x)
-        if n < missing.shape[0]:
-            variance += scatter(belief, missing[n])
-        if not abs(mean + variance) < np.inf:
-            return n
-        record[n, 0], record[n, 1] = mean, variance
-        record[n, 2] = call_log_evidence(kernels, kernels, y, mean, variance, params)[0]
-        weight = float(weights[n]) if n < weights.size else 1.0
-        count = pieces(weight)
-        for _ in range(count):
-            if y * marginal(belief, x)[0] <= 0.0:
-                step_along(belief.mean, belief.rate[0] * y * weight / count, x)
-            belief.tally[0] += 1.0
-    return targets.size
+def step(belief: RosenblattBelief, x: Array, y: float, share: float) -> None:
+    """A row on the wrong side is added, by its share."""
+    if y * marginal(belief, x)[0] <= 0.0:
+        step_along(belief.mean, belief.rate[0] * y * share, x)
+    belief.tally[0] += 1.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +68,7 @@ class Rosenblatt(PointEstimate[RosenblattBelief]):
     needs_signs = True
     asks_evidence = True
     predict = staticmethod(_passes.predict)
-    learn = staticmethod(learn)
+    learn = staticmethod(pass_over_signs(__name__, step))
 
     def __post_init__(self) -> None:
         super().__post_init__()

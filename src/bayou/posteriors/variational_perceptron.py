@@ -13,19 +13,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bayou.contracts import Array, Mask, Matrix, Vector
+from bayou.contracts import Array, Vector
 from bayou.errors import InvalidSpec
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.normal import normal_ratios
 from bayou.numerics.passes import passes
-from bayou.numerics.pointers import call_log_evidence
-from bayou.numerics.points import PointEstimate, length_of, marginal, scatter, step_along
+from bayou.numerics.points import PointEstimate, length_of, marginal, pass_over_signs, scatter, step_along
 from bayou.numerics.priors import Scales, per_weight
-from bayou.numerics.sites import pieces
 
 # u beyond this is certainty: it stays a number, whatever targets contradict it.
 MOST_KNOWN = 1e30
@@ -84,31 +82,10 @@ _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
 @vectorized_kernel
-def learn(
-    belief: VariationalBelief,
-    kernels: Any,
-    params: Vector,
-    features: Array,
-    missing: Mask,
-    targets: Vector,
-    weights: Vector,
-    record: Matrix,
-) -> int:
-    """Absorb the signs in order; a weight counts as whole rows, rounded up."""
-    for n in range(targets.size):
-        x, y = features[n], targets[n]
-        mean, variance = marginal(belief, x)
-        if n < missing.shape[0]:
-            variance += scatter(belief, missing[n])
-        if not abs(mean + variance) < np.inf:
-            return n
-        record[n, 0], record[n, 1] = mean, variance
-        record[n, 2] = call_log_evidence(kernels, kernels, y, mean, variance, params)[0]
-        weight = float(weights[n]) if n < weights.size else 1.0
-        if weight > 0.0:
-            for _ in range(pieces(weight)):
-                absorb(belief, x, y, 0.0, 0.0)
-    return targets.size
+def step(belief: VariationalBelief, x: Array, y: float, share: float) -> None:
+    """A weight counts as whole rows, rounded up."""
+    if share > 0.0:
+        absorb(belief, x, y, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -129,7 +106,7 @@ class VariationalPerceptron(PointEstimate[VariationalBelief]):
     needs_signs = True
     asks_evidence = True
     predict = staticmethod(_passes.predict)
-    learn = staticmethod(learn)
+    learn = staticmethod(pass_over_signs(__name__, step))
 
     def __post_init__(self) -> None:
         super().__post_init__()
