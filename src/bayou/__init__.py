@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayou.encoders import Standardizer
     from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
-    from bayou.learner import Learner, Prediction
+    from bayou.learner import Learner
     from bayou.likelihoods import (
         BoltzmannStep,
         FlipProbit,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SphericalGaussian,
         VariationalPerceptron,
     )
+    from bayou.prediction import Prediction
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
 
 __version__ = "0.1.0"
@@ -79,12 +80,13 @@ __all__ = [
 _NAMES = {
     "encoders": "Standardizer",
     "estimators": "OnlineClassifier OnlineCounter OnlineRegressor",
-    "learner": "Learner Prediction",
+    "learner": "Learner",
     "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
     "StudentT",
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian LowRankGaussian NaturalGradient NormalInverseGamma "
     "OnlineGradient Rosenblatt SphericalGaussian VariationalPerceptron",
+    "prediction": "Prediction",
     "rules": "Iterated Linearized MomentMatching Variational",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}

@@ -27,76 +27,19 @@ from bayou.contracts import (
     VectorLikelihood,
 )
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
-from bayou.numerics.finite import count_beyond
+from bayou.numerics.finite import LARGE, any_large, count_beyond
 from bayou.numerics.jit import entry_point
 from bayou.numerics.passes import LEARNT, REFUSED, learn_single
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
+from bayou.numerics.validation import checked_weights
+from bayou.prediction import Prediction, latent_of
 
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ARRAY = np.ndarray
-LARGE = 1e60
 # So many different targets `learn_one` knows by sight; any other is put to the likelihood each time.
 MOST_FAMILIAR = 64
 NOT_FINITE = "the example has a latent that is not finite; it was not learnt."
-
-
-class Prediction:
-    """What a learner says of y: numbers for one example, arrays with one entry per row for many.
-
-    In place of a `Latent` it takes what a pass has recorded, of which the latent is made when it is first asked for.
-    """
-
-    __slots__ = ("_latent", "_likelihood", "_single")
-
-    def __init__(self, likelihood: Likelihood, latent: Latent | Matrix | list[Any], single: bool = False) -> None:
-        self._likelihood = likelihood
-        self._latent = latent
-        self._single = single
-
-    @property
-    def latent(self) -> Latent:
-        """The belief, seen through the examples."""
-        if not isinstance(self._latent, Latent):
-            self._latent = _latent(np.asarray(self._latent))
-        return self._latent
-
-    @property
-    def mean(self) -> Any:
-        """Expected y; for targets -1 and +1, twice the probability of +1, less one."""
-        return self._shaped(self._likelihood.moments(self.latent)[0])
-
-    @property
-    def variance(self) -> Any:
-        """Variance of y."""
-        return self._shaped(self._likelihood.moments(self.latent)[1])
-
-    def quantiles(self, probabilities: ArrayLike) -> Any:
-        """Quantiles of y: a column per probability."""
-        wanted = np.atleast_1d(np.asarray(probabilities, dtype=np.float64))
-        if not np.all((wanted > 0.0) & (wanted < 1.0)):
-            raise InvalidSpec(f"`probabilities` must lie between 0 and 1; got {probabilities!r}.")
-        return self._shaped(self._likelihood.quantiles(self.latent, wanted))
-
-    def interval(self, coverage: float = 0.9) -> Any:
-        """Central interval that y falls into with this probability: low and high."""
-        if not 0.0 < coverage < 1.0:
-            raise InvalidSpec(f"`coverage` must lie between 0 and 1; got {coverage!r}.")
-        return self.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
-
-    def log_probability(self, y: ArrayLike) -> Any:
-        """Log probability, or log density, that was given to y."""
-        targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
-        self._likelihood.check_targets(targets)
-        return self._shaped(self._likelihood.log_probability(targets, self.latent))
-
-    def _shaped(self, values: Array) -> Any:
-        if not self._single:
-            return values
-        return float(values[0]) if values.ndim == 1 else values[0]
-
-    def __repr__(self) -> str:
-        return f"Prediction(mean={self.mean!r}, variance={self.variance!r})"
 
 
 class Learner:
@@ -183,7 +126,7 @@ class Learner:
     def predict_many(self, features: ArrayLike, missing: Mask | None = None) -> Prediction:
         """What is known of the target of each row."""
         rows, mask = self._rows(features, missing)
-        _any_large(rows)
+        any_large(rows)
         return Prediction(self.likelihood, self._latents(rows, mask))
 
     def predict_interval(self, features: ArrayLike, coverage: float = 0.9) -> Matrix:
@@ -194,7 +137,7 @@ class Learner:
     def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> Prediction:
         """Learn from one example; returns the prediction made before the target was used."""
         if weight != 1.0:
-            row, weights = self._one_row(features), _checked_weights([weight], 1)
+            row, weights = self._one_row(features), checked_weights([weight], 1)
             self._target[0] = y
             self._check_target(self._target.item())
             return self._absorb(row, _NONE_MISSING, self._target, weights, single=True)
@@ -229,7 +172,7 @@ class Learner:
         if wanted.shape != (len(rows),):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         self.likelihood.check_targets(wanted)
-        counts = _EQUAL_WEIGHTS if weights is None else _checked_weights(weights, len(rows))
+        counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
         before = self._way_back(rows)
         return self._absorb(rows, mask, np.require(wanted, requirements=["C", "W"]), counts, before=before)
 
@@ -272,7 +215,7 @@ class Learner:
 
     def _evidence(self) -> float:
         """What the one target was given, for rules that do not compute it (NaN in the record)."""
-        return self.likelihood.log_weight(self._target, _latent(self._one_record)).item()
+        return self.likelihood.log_weight(self._target, latent_of(self._one_record)).item()
 
     def extend(self, n_features: int) -> None:
         """Make room for more features, of which nothing is known but the prior."""
@@ -312,7 +255,7 @@ class Learner:
         if done < len(rows):
             for array, saved in zip(self.belief, before or self.belief, strict=True):
                 array[...] = saved
-            _any_large(rows)
+            any_large(rows)
             raise ImproperBelief(
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
                 "weights. No row was learnt."
@@ -332,7 +275,7 @@ class Learner:
                 self._predict(belief, rows, mask, part)
         else:
             self._predict(self.belief, rows, mask, record)
-        return _latent(record)
+        return latent_of(record)
 
     def _record(self, n: int) -> Matrix:
         shape = (n, self.posterior.n_records)
@@ -386,7 +329,7 @@ class Learner:
         A pass stops at a row that is not finite. So where a copy costs less than looking at all rows beforehand, a copy
         is all it takes; else only features so large that a latent may overflow need one.
         """
-        if sum(array.nbytes for array in self.belief) > rows.nbytes and not _any_large(rows):
+        if sum(array.nbytes for array in self.belief) > rows.nbytes and not any_large(rows):
             return None
         return [array.copy() for array in self.belief]
 
@@ -433,22 +376,6 @@ class Learner:
         return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
 
 
-def _latent(record: Matrix) -> Latent:
-    """What a pass has recorded: a column per field of `Latent`, then the evidence."""
-    if record.ndim == 3:  # several latents, along the first axis
-        return Latent(record[:, :, 0].T, record[:, :, 1].T)
-    return Latent(*record.T[:-1])
-
-
-def _any_large(rows: Array) -> bool:
-    """Whether any value could make a latent overflow; raises if one is not even finite."""
-    large = count_beyond(rows, LARGE) > 0.0
-    if large and not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise InvalidFeatures(f"`features` must be finite; got {rows[row, column]} in row {row}, column {column}.")
-    return large
-
-
 def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
     """Raise unless the three can work together."""
     for name, part, kind in (
@@ -470,14 +397,3 @@ def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> 
         raise InvalidSpec(f"{posterior!r} learns the noise of a Gaussian likelihood; got {likelihood!r}.")
     if isinstance(likelihood, VectorLikelihood) and posterior.learn_vector is None:
         raise InvalidSpec(f"{posterior!r} knows one latent only; {likelihood!r} has {likelihood.n_latents}.")
-
-
-def _checked_weights(weights: ArrayLike, n: int) -> Vector:
-    counts = np.require(weights, dtype=np.float64, requirements=["C", "W"])
-    if counts.shape != (n,):
-        raise ShapeMismatch(f"`weights` must have one value per row, {n}; got shape {counts.shape}.")
-    if not (np.all(np.isfinite(counts)) and np.all(counts >= 0.0)):
-        raise InvalidSpec(
-            f"`weights` must be finite and not negative; got {counts[~(counts >= 0.0) | ~np.isfinite(counts)][0]}."
-        )
-    return counts

@@ -14,7 +14,7 @@ from bayou.contracts import Latent, Mask, Matrix, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
-from bayou.learner import Prediction
+from bayou.prediction import Prediction
 
 
 class NumberEstimator(OnlineEstimator):

@@ -22,8 +22,9 @@ from bayou.encoders.standardizer import LARGEST, Frame, check_magnitude, count_a
 from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
 from bayou.estimators.dicts import NOT_PLAIN, values_of
 from bayou.estimators.doublings import next_doubling, stops
-from bayou.learner import Learner, Prediction
+from bayou.learner import Learner
 from bayou.numerics.jit import entry_point
+from bayou.prediction import Prediction
 from bayou.rules import MomentMatching
 
 _NO_WEIGHTS: Vector = np.zeros(0)

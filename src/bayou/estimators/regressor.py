@@ -14,9 +14,9 @@ from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget
 from bayou.estimators.numbers import NumberEstimator
 from bayou.estimators.units import Units
-from bayou.learner import Prediction
 from bayou.likelihoods import Gaussian
 from bayou.posteriors import NormalInverseGamma
+from bayou.prediction import Prediction
 
 LARGEST_TARGET = 1e140
 
