@@ -5,6 +5,7 @@
     blocks         the same where inputs are not isotropic
     asymptotics    Fisher's information, bounds, and what the smaller families lose
     batch          all examples at once: exact in one dimension, expectation propagation, maximum likelihood
+    dichotomies    the perceptron rule under schedules of its rate, and how each of them ends
     planner        the curves in labels, for those who have to pay for them
     averages       expectations over teacher, student and label
     overlaps       the functions that the curves are made of
@@ -34,6 +35,13 @@ from bayou.theory.batch import (
 )
 from bayou.theory.blocks import Inputs
 from bayou.theory.curves import LearningCurve, label_error, perceptron_curve
+from bayou.theory.dichotomies import (
+    AsymptoticLaw,
+    DichotomyCurve,
+    asymptotic_law,
+    dichotomy_curve,
+    residual_error,
+)
 from bayou.theory.dynamics import OrderParameters, order_parameters
 from bayou.theory.planner import (
     ASSUMPTIONS,
@@ -46,6 +54,8 @@ from bayou.theory.planner import (
 
 __all__ = [
     "ASSUMPTIONS",
+    "AsymptoticLaw",
+    "DichotomyCurve",
     "Efficiency",
     "ExactPosterior",
     "Inputs",
@@ -55,7 +65,9 @@ __all__ = [
     "SiteApproximation",
     "Teacher",
     "assumptions",
+    "asymptotic_law",
     "cramer_rao",
+    "dichotomy_curve",
     "efficiency",
     "efficiency_exponents",
     "entropic_error",
@@ -72,5 +84,6 @@ __all__ = [
     "perceptron_curve",
     "plug_in_entropic_error",
     "predicted_curve",
+    "residual_error",
     "sandwich",
 ]
