@@ -64,6 +64,15 @@ class Spec(ABC):
     """A frozen dataclass of hyper-parameters."""
 
 
+class Schedule(Spec):
+    """How large the steps of a perceptron are, by the examples per weight seen so far or by its own mistakes."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> Vector:
+        """What the belief keeps of it, and `bayou.numerics.schedules.rate` reads."""
+
+
 class Likelihood(Spec):
     """p(y | f), and what it predicts for y when f is known as a `Latent`."""
 
@@ -168,6 +177,35 @@ class Rule(Spec):
     needs_slope: ClassVar[bool] = True  # refuses likelihoods that are not smooth
     site: ClassVar[Kernel]
     vector_site: ClassVar[Kernel]
+
+
+class Function(Spec):
+    """f(x; w): a latent, or several, that are not linear in the weights. A learner sees it through its tangent at the
+    mean of the weights, in which it is linear again, with the gradient in place of the features.
+
+    What is compiled has the kernel ``linearize(layout, weights, features, values, jacobian, inputs)``: it writes the
+    value of each latent, its gradient in the weights (a row per latent, one after the other), and, unless ``inputs`` is
+    empty, its gradient in the features. What is not (``linearize`` is None) has `linearized` alone.
+    """
+
+    linearize: ClassVar[Kernel | None] = None
+    n_outputs: int = 1
+
+    @abstractmethod
+    def n_weights(self, n_features: int) -> int:
+        """How many weights there are."""
+
+    @abstractmethod
+    def start(self, n_features: int) -> tuple[Vector, Vector]:
+        """Mean and variance of each weight before any example. The mean must break what symmetry there is."""
+
+    @abstractmethod
+    def linearized(self, weights: Vector, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+        """Values (row, latent) and gradients in the weights (row, latent, weight)."""
+
+    def layout(self, n_features: int) -> Vector:
+        """The numbers that the kernel reads."""
+        return np.array([float(n_features)])
 
 
 class Posterior(Spec, Generic[B]):
