@@ -15,9 +15,14 @@ from pathlib import Path
 import pytest
 
 import bayou
-from bayou.contracts import Likelihood, Posterior, Rule, Spec
+from bayou.contracts import Likelihood, Posterior, Rule, Schedule, Spec
 
-COMPONENTS: dict[str, type[Spec]] = {"likelihoods": Likelihood, "posteriors": Posterior, "rules": Rule}
+COMPONENTS: dict[str, type[Spec]] = {
+    "likelihoods": Likelihood,
+    "posteriors": Posterior,
+    "rules": Rule,
+    "schedules": Schedule,
+}
 PACKAGES = sorted(module.name for module in pkgutil.iter_modules(bayou.__path__, "bayou.") if module.ispkg)
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 SOMEONES_FOLDER = re.compile(r"(?<![\w.])/(home|mnt|opt|root|srv|tmp|Users|work)/\w|\b[A-Z]:\\\w")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayou.encoders import Standardizer
     from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
+    from bayou.function_learner import FunctionLearner
+    from bayou.functions import Network
     from bayou.learner import Learner
     from bayou.likelihoods import (
         BoltzmannStep,
@@ -33,20 +35,26 @@ if TYPE_CHECKING:
         NormalInverseGamma,
         OnlineGradient,
         Rosenblatt,
+        ScheduledPoint,
+        ShiftedPoint,
         SphericalGaussian,
         VariationalPerceptron,
     )
     from bayou.prediction import Prediction
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
+    from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveRate",
     "BinaryWeights",
     "BoltzmannStep",
+    "ConstantRate",
     "DiagonalGaussian",
     "FlipProbit",
     "FullGaussian",
+    "FunctionLearner",
     "Gaussian",
     "Iterated",
     "Learner",
@@ -56,16 +64,21 @@ __all__ = [
     "MomentMatching",
     "NaturalGradient",
     "NegativeBinomial",
+    "Network",
     "NormalInverseGamma",
     "OnlineClassifier",
     "OnlineCounter",
     "OnlineGradient",
     "OnlineRegressor",
+    "OptimalRate",
     "Ordinal",
     "Poisson",
+    "PowerLawRate",
     "Prediction",
     "Probit",
     "Rosenblatt",
+    "ScheduledPoint",
+    "ShiftedPoint",
     "Softmax",
     "SphericalGaussian",
     "Standardizer",
@@ -80,14 +93,17 @@ __all__ = [
 _NAMES = {
     "encoders": "Standardizer",
     "estimators": "OnlineClassifier OnlineCounter OnlineRegressor",
+    "function_learner": "FunctionLearner",
+    "functions": "Network",
     "learner": "Learner",
     "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
     "StudentT",
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian LowRankGaussian NaturalGradient NormalInverseGamma "
-    "OnlineGradient Rosenblatt SphericalGaussian VariationalPerceptron",
+    "OnlineGradient Rosenblatt ScheduledPoint ShiftedPoint SphericalGaussian VariationalPerceptron",
     "prediction": "Prediction",
     "rules": "Iterated Linearized MomentMatching Variational",
+    "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import likelihoods, posteriors, rules
+from bayou import likelihoods, posteriors, rules, schedules
 from bayou.contracts import Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
@@ -51,7 +51,7 @@ MODELS = {
     "OnlineRegressor": "bayou.estimators",
 }
 SPECS: dict[str, type[Spec]] = {
-    name: getattr(home, name) for home in (likelihoods, rules, posteriors) for name in home.__all__
+    name: getattr(home, name) for home in (likelihoods, rules, posteriors, schedules) for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.
 LATER_FIELDS = {"Logistic": {"noise_scale"}}

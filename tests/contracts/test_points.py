@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayou import posteriors
+from bayou import posteriors, schedules
 from bayou.contracts import Posterior
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.learner import Learner
 from bayou.likelihoods import Probit
-from bayou.posteriors import NaturalGradient, OnlineGradient, Rosenblatt, VariationalPerceptron
+from bayou.posteriors import (
+    NaturalGradient,
+    OnlineGradient,
+    Rosenblatt,
+    ScheduledPoint,
+    ShiftedPoint,
+    VariationalPerceptron,
+)
 from bayou.rules import MomentMatching
+from bayou.schedules import AdaptiveRate, PowerLawRate
 
 D = 3
 EXAMPLES: list[Posterior[Any]] = [
@@ -24,7 +32,14 @@ EXAMPLES: list[Posterior[Any]] = [
     Rosenblatt(rate=0.5),
     VariationalPerceptron(),
     VariationalPerceptron(teacher=(1.0, -2.0, 0.5)),
+    ScheduledPoint(),
+    ScheduledPoint(AdaptiveRate(), normalised=False),
+    ScheduledPoint(PowerLawRate(2.0, power=0.5), prior_mean=(0.1, 0.0, -0.2)),
+    ShiftedPoint(),
+    ShiftedPoint("mean", schedule=PowerLawRate(2.0, largest=0.5)),
 ]
+# Of these only the direction counts, and the average of directions is made one.
+DIRECTIONS = [p for p in EXAMPLES if isinstance(p, ShiftedPoint) or getattr(p, "normalised", False)]
 everyone = pytest.mark.parametrize("posterior", EXAMPLES, ids=repr)
 
 
@@ -43,7 +58,7 @@ def test_every_point_has_an_example() -> None:
 
 @everyone
 def test_a_spec_is_a_value(posterior: Posterior[Any]) -> None:
-    assert eval(repr(posterior), vars(posteriors)) == posterior
+    assert eval(repr(posterior), vars(posteriors) | vars(schedules)) == posterior
     assert len({posterior, replace(posterior)}) == 1
 
 
@@ -80,7 +95,9 @@ def test_forgetting_makes_the_examples_so_far_count_for_less(posterior: Posterio
 def test_merged_points_are_their_average_by_examples(posterior: Posterior[Any]) -> None:
     one, other = learnt(posterior, 30, seed=1).belief, learnt(posterior, 10, seed=2).belief
     merged = posterior.merge([one, other])
-    np.testing.assert_allclose(merged.mean, 0.75 * one.mean + 0.25 * other.mean, rtol=1e-12)
+    average = 0.75 * one.mean + 0.25 * other.mean
+    length = np.linalg.norm(average) if posterior in DIRECTIONS else 1.0
+    np.testing.assert_allclose(merged.mean, average / length, rtol=1e-12)
     assert merged.tally[0] == 40.0
     left = posterior.subtract(merged, other)
     np.testing.assert_allclose(left.mean, one.mean, rtol=1e-9)

@@ -12,6 +12,8 @@ Points, which move without knowing how sure they are: what the others are compar
 OnlineGradient           along the gradient, by a schedule                    O(d)
 NaturalGradient          in the metric of the Fisher information              O(d^2)
 Rosenblatt               the perceptron                                       O(d)
+ScheduledPoint           the perceptron of unit length, by a schedule         O(d)
+ShiftedPoint             the same, for noisy labels and inputs off centre     O(d)
 VariationalPerceptron    the most overlap with a teacher per example          O(d)
 """
 
@@ -23,6 +25,8 @@ from bayou.posteriors.natural_gradient import NaturalGradient
 from bayou.posteriors.normal_inverse_gamma import NormalInverseGamma
 from bayou.posteriors.online_gradient import OnlineGradient
 from bayou.posteriors.rosenblatt import Rosenblatt
+from bayou.posteriors.scheduled_point import ScheduledPoint
+from bayou.posteriors.shifted_point import ShiftedPoint
 from bayou.posteriors.spherical_gaussian import SphericalGaussian
 from bayou.posteriors.variational_perceptron import VariationalPerceptron
 
@@ -35,6 +39,8 @@ __all__ = [
     "NormalInverseGamma",
     "OnlineGradient",
     "Rosenblatt",
+    "ScheduledPoint",
+    "ShiftedPoint",
     "SphericalGaussian",
     "VariationalPerceptron",
 ]
