@@ -232,6 +232,7 @@ class Posterior(Spec, Generic[B]):
     predict: ClassVar[Kernel]
     learn: ClassVar[Kernel]
     learn_vector: ClassVar[Kernel | None] = None  # None: one latent only
+    tangents: ClassVar[Any] = None  # passes of `bayou.numerics.tangents`, for a `Function`; None: linear latents only
 
     @abstractmethod
     def prior(self, n_features: int) -> B:

@@ -15,6 +15,7 @@ from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
 from bayou.numerics.sites import observe, pieces, smallest_variance
+from bayou.numerics.tangents import tangents
 
 PROJECTIONS = ("moments", "precision")
 
@@ -99,6 +100,21 @@ def latent_belief(belief: DiagonalBelief, c: int) -> DiagonalBelief:
 
 
 _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
+
+
+@vectorized_kernel
+def look(belief: DiagonalBelief, x: Array, seen: Array) -> float:
+    """Variance of w . x."""
+    return marginal(belief, x)[1]
+
+
+@vectorized_kernel
+def absorb_seen(belief: DiagonalBelief, x: Array, seen: Array, slope: float, precision: float, variance: float) -> None:
+    """Move the belief by one site."""
+    absorb(belief, x, slope, precision, variance)
+
+
+_tangents = tangents(__name__, look, absorb_seen)
 _learn_by_two_passes = _passes.learn
 
 
@@ -162,6 +178,7 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
     predict = staticmethod(_passes.predict)
     learn = staticmethod(learn)
     learn_vector = staticmethod(_passes.learn_vector)
+    tangents = _tangents
 
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)

@@ -15,6 +15,7 @@ from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
 from bayou.numerics.sites import observe, pieces
+from bayou.numerics.tangents import tangents
 
 # With fewer features the factor lies in the nearest cache, and there is nothing to gain.
 PAIRS_FROM = 64
@@ -58,6 +59,24 @@ def latent_belief(belief: FullBelief, c: int) -> FullBelief:
 
 
 _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
+
+
+@vectorized_kernel
+def look(belief: FullBelief, x: Array, seen: Array) -> float:
+    """Variance of w . x; leaves the projection of x."""
+    factors.project(belief.factor, x, seen)
+    return factors.marginal(belief.mean, belief.scale, x, seen)[1]
+
+
+@vectorized_kernel
+def absorb_seen(belief: FullBelief, x: Array, seen: Array, slope: float, precision: float, variance: float) -> None:
+    """Move the belief by one site, with the projection that `look` has left."""
+    direction = np.empty_like(belief.mean)
+    gain = factors.downdate(belief.factor, belief.scale, seen, precision, direction, x, seen, 0)
+    factors.move(belief.mean, slope * gain, direction)
+
+
+_tangents = tangents(__name__, look, absorb_seen)
 
 
 @vectorized_kernel
@@ -183,6 +202,7 @@ class FullGaussian(Posterior[FullBelief]):
     predict = staticmethod(_passes.predict)
     learn = staticmethod(learn)
     learn_vector = staticmethod(_passes.learn_vector)
+    tangents = _tangents
 
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)

@@ -19,6 +19,7 @@ from bayou.numerics import factor as factors
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.tangents import tangents
 
 # A residual this much shorter than its vector is rounding: the direction is in the subspace already.
 INSIDE = 1e-10
@@ -191,6 +192,21 @@ def latent_belief(belief: LowRankBelief, c: int) -> LowRankBelief:
 _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
+@vectorized_kernel
+def look(belief: LowRankBelief, x: Array, seen: Array) -> float:
+    """Variance of w . x."""
+    return marginal(belief, x)[1]
+
+
+@vectorized_kernel
+def absorb_seen(belief: LowRankBelief, x: Array, seen: Array, slope: float, precision: float, variance: float) -> None:
+    """Move the belief by one site."""
+    absorb(belief, x, slope, precision, variance)
+
+
+_tangents = tangents(__name__, look, absorb_seen)
+
+
 @dataclass(frozen=True)
 class LowRankGaussian(Posterior[LowRankBelief]):
     """Gaussian weights whose strongest ``rank`` to ``2 * rank`` correlations are kept: the full belief, if d <= rank.
@@ -208,6 +224,7 @@ class LowRankGaussian(Posterior[LowRankBelief]):
     predict = staticmethod(_passes.predict)
     learn = staticmethod(_passes.learn)
     learn_vector = staticmethod(_passes.learn_vector)
+    tangents = _tangents
 
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)

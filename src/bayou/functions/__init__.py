@@ -1,0 +1,5 @@
+"""Functions of features and weights that are not linear in the weights, one file each."""
+
+from bayou.functions.network import Network
+
+__all__ = ["Network"]
