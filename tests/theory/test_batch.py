@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats
 from sklearn.linear_model import LogisticRegression
 
-from bayou.errors import InvalidFeatures, InvalidSpec, InvalidTarget, ShapeMismatch
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, ShapeMismatch
 from bayou.learner import Learner
-from bayou.likelihoods import Gaussian, Logistic, Poisson, Probit, Step, StudentT
+from bayou.likelihoods import Gaussian, Logistic, Poisson, Probit, Softmax, Step, StudentT
 from bayou.numerics.predictive import log_densities
 from bayou.posteriors import FullGaussian
 from bayou.rules import Linearized, MomentMatching
@@ -35,6 +36,26 @@ def test_the_exact_posterior_of_a_gaussian_is_in_closed_form() -> None:
     assert exact.variance == pytest.approx(1.0 / precision, rel=1e-9)
     cov = 0.5 * np.eye(30) + 2.0 * np.outer(x, x)
     assert exact.log_evidence == pytest.approx(scipy.stats.multivariate_normal(0.3 * x, cov).logpdf(y), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("noise_variance", "target"), [(1e-6, 0.7), (1e-8, 0.7), (1e-14, 0.7), (0.01, 30.0), (0.01, 100.0), (1e-4, -1e6)]
+)
+def test_the_exact_posterior_is_found_however_narrow_and_far_from_the_prior_it_is(
+    noise_variance: float, target: float
+) -> None:
+    exact = exact_posterior(Gaussian(noise_variance), [1.0, 0.5], [target, 0.5 * target])
+    precision = 1.0 + 1.25 / noise_variance
+    assert exact.mean == pytest.approx(1.25 * target / noise_variance / precision, rel=1e-9)
+    assert exact.variance == pytest.approx(1.0 / precision, rel=1e-6)
+
+
+def test_the_exact_posterior_may_lie_where_the_prior_has_next_to_nothing() -> None:
+    """A normal cut off 30 deviations from its mean; to what a grid makes of a jump."""
+    exact = exact_posterior(Step(), [1.0], [-1.0], prior_mean=30.0)
+    cut = scipy.stats.truncnorm(-np.inf, -30.0, loc=30.0)
+    assert exact.mean == pytest.approx(cut.mean(), rel=0.02)
+    assert exact.log_evidence == pytest.approx(scipy.special.log_ndtr(-30.0), abs=0.02)
 
 
 @pytest.mark.parametrize("likelihood", [Probit(0.5), Logistic(), Step(), StudentT()], ids=repr)
@@ -111,5 +132,17 @@ def test_bad_input_is_named() -> None:
         expectation_propagation(Probit(), features, targets[:5])
     with pytest.raises(InvalidTarget):
         exact_posterior(Probit(), features[:, 0], 0.5 * targets)
+    for prior_mean in (0.0, 0.5):
+        with pytest.raises(ImproperBelief, match="no weights could be found"):
+            exact_posterior(Step(), [1.0, 1.0], [1.0, -1.0], prior_mean)
+    for variance in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(InvalidSpec, match="`prior_variance` must be positive and finite; got"):
+            exact_posterior(Probit(), features[:, 0], targets, prior_variance=variance)
+        with pytest.raises(InvalidSpec, match="`prior_variance` must be positive and finite; got"):
+            expectation_propagation(Probit(), features, targets, prior_variance=variance)
+    with pytest.raises(InvalidSpec, match=r"`likelihood` must be of one latent; got Softmax"):
+        expectation_propagation(Softmax(3), features, targets)  # type: ignore[arg-type]
+    with pytest.raises(ShapeMismatch, match=r"`features` must have rows and columns; got shape \(0, 2\)"):
+        maximum_likelihood(Probit(), features[:0], targets[:0])
     with pytest.raises(InvalidFeatures, match="must be finite"):
         exact_posterior(Probit(), features[:, 0] * np.nan, targets)

@@ -15,13 +15,15 @@ import scipy.optimize
 from numpy.typing import ArrayLike
 
 from bayou.contracts import Matrix, Rule, ScalarLikelihood, Vector
-from bayou.errors import InvalidFeatures, InvalidSpec, ShapeMismatch
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.numerics.pointers import scalar_kernels
 from bayou.numerics.predictive import log_densities
 from bayou.rules import MomentMatching
 
 GRID = 2001
 REACH = 12.0  # standard deviations on either side that a grid covers
+LEAST_STEPS = 20.0  # of a grid within one standard deviation, for it to be trusted
+MOST_GRIDS = 60  # doubled or narrowed so often, a grid comes from any prior to any posterior
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,30 @@ def exact_posterior(
     (1.0, 0.5)
     """
     rows, signs = _checked(likelihood, np.asarray(features, dtype=np.float64).reshape(-1, 1), targets)
-    centre, deviation = prior_mean, np.sqrt(prior_variance)
-    for _ in range(8):  # each time the grid is laid around what the last one has found
+    _check_prior(prior_variance)
+    centre, deviation = prior_mean, float(np.sqrt(prior_variance))
+    for _ in range(MOST_GRIDS):  # each is laid around what the last one has found
         weights = centre + deviation * np.linspace(-REACH, REACH, GRID)
         logs = -0.5 * ((weights - prior_mean) ** 2 / prior_variance + np.log(2.0 * np.pi * prior_variance))
         logs = logs + [log_densities(likelihood, signs, w * rows[:, 0])[0].sum() for w in weights]
-        density = np.exp(logs - logs.max())
+        peak, spacing = int(np.argmax(logs)), weights[1] - weights[0]
+        if peak in (0, GRID - 1):  # the posterior lies farther out
+            centre, deviation = weights[peak] if np.isfinite(logs[peak]) else centre, 2.0 * deviation
+            continue
+        density = np.exp(logs - logs[peak])
         total = scipy.integrate.simpson(density, x=weights)
         mean = float(scipy.integrate.simpson(density * weights, x=weights) / total)
         variance = float(scipy.integrate.simpson(density * (weights - mean) ** 2, x=weights) / total)
+        if not variance > (LEAST_STEPS * spacing) ** 2:  # too few steps within it for sums to be integrals
+            centre, deviation = weights[peak], LEAST_STEPS * spacing
+            continue
         settled = abs(mean - centre) < 0.1 * deviation and abs(np.sqrt(variance) / deviation - 1.0) < 0.1
-        centre, deviation = mean, np.sqrt(variance)
+        centre, deviation = mean, float(np.sqrt(variance))
         if settled:
-            break
-    return ExactPosterior(mean, variance, float(logs.max() + np.log(total)), weights, density / total)
+            return ExactPosterior(mean, variance, float(logs[peak] + np.log(total)), weights, density / total)
+    raise ImproperBelief(
+        "no weights could be found, of finite mean and variance, that make all of the targets possible."
+    )
 
 
 def expectation_propagation(
@@ -95,6 +107,7 @@ def expectation_propagation(
     From sites that say nothing, the first sweep is online learning with a full covariance.
     """
     rows, signs = _checked(likelihood, features, targets)
+    _check_prior(prior_variance)
     if sweeps < 1:
         raise InvalidSpec(f"`sweeps` must be at least 1; got {sweeps!r}.")
     chosen = MomentMatching() if rule is None else rule
@@ -134,8 +147,10 @@ def maximum_likelihood(likelihood: ScalarLikelihood, features: ArrayLike, target
     array([1., 2.])
     """
     rows, signs = _checked(likelihood, features, targets)
+    if not rows.size:
+        raise ShapeMismatch(f"`features` must have rows and columns; got shape {rows.shape}.")
     if not likelihood.smooth:
-        raise InvalidSpec(f"{likelihood!r} has no slope to climb; every weights that divide the targets are as good.")
+        raise InvalidSpec(f"{likelihood!r} has no slope to climb; all weights that divide the targets are as good.")
 
     def cost(weights: Vector) -> tuple[float, Vector]:
         value, slope, _ = log_densities(likelihood, signs, rows @ weights)
@@ -165,6 +180,8 @@ def maximum_likelihood(likelihood: ScalarLikelihood, features: ArrayLike, target
 
 
 def _checked(likelihood: ScalarLikelihood, features: ArrayLike, targets: ArrayLike) -> tuple[Matrix, Vector]:
+    if not isinstance(likelihood, ScalarLikelihood):
+        raise InvalidSpec(f"`likelihood` must be of one latent; got {likelihood!r}.")
     rows = np.ascontiguousarray(features, dtype=np.float64)
     signs = np.ascontiguousarray(targets, dtype=np.float64)
     if rows.ndim != 2 or signs.shape != (len(rows),):
@@ -175,3 +192,8 @@ def _checked(likelihood: ScalarLikelihood, features: ArrayLike, targets: ArrayLi
         raise InvalidFeatures("`features` must be finite; got NaN or infinity.")
     likelihood.check_targets(signs)
     return rows, signs
+
+
+def _check_prior(variance: float) -> None:
+    if not 0.0 < variance < np.inf:
+        raise InvalidSpec(f"`prior_variance` must be positive and finite; got {variance!r}.")
