@@ -6,6 +6,7 @@
     asymptotics    Fisher's information, bounds, and what the smaller families lose
     batch          all examples at once: exact in one dimension, expectation propagation, maximum likelihood
     dichotomies    the perceptron rule under schedules of its rate, and how each of them ends
+    off_centre     the same where labels are flipped and inputs are off centre; off_centre_ends: where it ends
     planner        the curves in labels, for those who have to pay for them
     averages       expectations over teacher, student and label
     overlaps       the functions that the curves are made of
@@ -43,6 +44,18 @@ from bayou.theory.dichotomies import (
     residual_error,
 )
 from bayou.theory.dynamics import OrderParameters, order_parameters
+from bayou.theory.off_centre import OffCentre, OffCentreCurve, hebb_overlaps, off_centre_curve, off_centre_error
+from bayou.theory.off_centre_ends import (
+    FixedPoint,
+    best_eta0,
+    critical_rate,
+    linear_slopes,
+    off_centre_residual,
+    plain_fixed_points,
+    shifted_law,
+    small_noise_error,
+    small_rate_error,
+)
 from bayou.theory.planner import (
     ASSUMPTIONS,
     PredictedCurve,
@@ -58,15 +71,20 @@ __all__ = [
     "DichotomyCurve",
     "Efficiency",
     "ExactPosterior",
+    "FixedPoint",
     "Inputs",
     "LearningCurve",
+    "OffCentre",
+    "OffCentreCurve",
     "OrderParameters",
     "PredictedCurve",
     "SiteApproximation",
     "Teacher",
     "assumptions",
     "asymptotic_law",
+    "best_eta0",
     "cramer_rao",
+    "critical_rate",
     "dichotomy_curve",
     "efficiency",
     "efficiency_exponents",
@@ -74,16 +92,25 @@ __all__ = [
     "exact_posterior",
     "expectation_propagation",
     "fisher_information",
+    "hebb_overlaps",
     "label_error",
     "labels_needed",
     "latent_information",
+    "linear_slopes",
     "maximum_likelihood",
     "noise_of_flips",
     "observed_information",
+    "off_centre_curve",
+    "off_centre_error",
+    "off_centre_residual",
     "order_parameters",
     "perceptron_curve",
+    "plain_fixed_points",
     "plug_in_entropic_error",
     "predicted_curve",
     "residual_error",
     "sandwich",
+    "shifted_law",
+    "small_noise_error",
+    "small_rate_error",
 ]
