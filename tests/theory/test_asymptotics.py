@@ -25,7 +25,7 @@ from bayou import (
     StudentT,
 )
 from bayou.contracts import Posterior, ScalarLikelihood
-from bayou.errors import InvalidSpec, ShapeMismatch
+from bayou.errors import InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.numerics.jit import COMPILED
 from bayou.theory import (
     cramer_rao,
@@ -206,6 +206,18 @@ def test_exponents() -> None:
             ShapeMismatch,
             r"`B` must have the shape of `A`, \(1, 1\); got",
         ),
+        (
+            lambda: plug_in_entropic_error(1.0, [[1.0]], np.eye(2)),
+            ShapeMismatch,
+            r"`B` must have the shape of `A`, \(1, 1\); got",
+        ),
+        (lambda: cramer_rao([[2.0, 0.5], [0.0, 2.0]], 1.0), InvalidSpec, r"`fisher` must be symmetric; got"),
+        (lambda: efficiency([[2.0, 0.5], [0.0, 2.0]], "diagonal"), InvalidSpec, r"`fisher` must be symmetric; got"),
+        (lambda: sandwich(np.eye(2), [[1.0, 5.0], [0.0, 1.0]]), InvalidSpec, r"`B` must be symmetric; got"),
+        (lambda: fisher_information(Probit(), [[math.nan]]), InvalidFeatures, r"`inputs` must be finite; got NaN"),
+        (lambda: latent_information(Probit(), [[0.0, 1.0]]), InvalidSpec, r"`latents` must be finite .* in one row"),
+        (lambda: latent_information(Probit(), [math.inf]), InvalidSpec, r"`latents` must be finite .*; got \[inf\]"),
+        (lambda: observed_information(Step(), [[1.0]], [1.0], [1.0]), InvalidSpec, r"must be smooth .*; got Step"),
         (lambda: efficiency([[1.0]], "low_rank"), InvalidSpec, r"`family` must be one of .*; got 'low_rank'"),
     ],
 )

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 
 from bayou.contracts import Latent, Matrix, ScalarLikelihood, Vector
-from bayou.errors import InvalidSpec, ShapeMismatch
+from bayou.errors import InvalidFeatures, InvalidSpec, ShapeMismatch
 
 FAMILIES = ("full", "diagonal", "spherical")
 STEP = 0.1
@@ -37,10 +37,16 @@ def latent_information(likelihood: ScalarLikelihood, latents: ArrayLike) -> Vect
     >>> latent_information(Gaussian(noise_variance=4.0), [0.0]), latent_information(Logistic(), [0.0])
     (array([0.25]), array([0.25]))
     """
+    _check_smooth(likelihood)
+    places = np.atleast_1d(np.asarray(latents, dtype=np.float64))
+    if places.ndim != 1 or not np.all(np.isfinite(places)):
+        raise InvalidSpec(f"`latents` must be finite numbers, in one row; got {latents!r}.")
+    return np.array([_information(likelihood, f) for f in places.tolist()])
+
+
+def _check_smooth(likelihood: ScalarLikelihood) -> None:
     if not isinstance(likelihood, ScalarLikelihood) or not likelihood.smooth:
         raise InvalidSpec(f"`likelihood` must be smooth and of one latent to have an information; got {likelihood!r}.")
-    places = np.atleast_1d(np.asarray(latents, dtype=np.float64))
-    return np.array([_information(likelihood, f) for f in places.tolist()])
 
 
 def _information(likelihood: ScalarLikelihood, f: float) -> float:
@@ -98,6 +104,7 @@ def observed_information(
     likelihood: ScalarLikelihood, inputs: ArrayLike, targets: ArrayLike, weights: ArrayLike
 ) -> tuple[Matrix, Matrix]:
     """A and B as the data have them: means of -l'' x x' and of l'^2 x x'. They differ where the model is not true."""
+    _check_smooth(likelihood)
     rows = _rows(inputs)
     w = _vector("weights", weights, rows.shape[1])
     told = _vector("targets", targets, len(rows))
@@ -119,10 +126,7 @@ def cramer_rao(fisher: ArrayLike, t: float) -> Matrix:
 
 def sandwich(A: ArrayLike, B: ArrayLike) -> Matrix:
     """A^-1 B A^-1: t times the covariance that is reached, whether the model is true or not."""
-    inverse = _inverse("A", _square("A", A))
-    outer = _square("B", B)
-    if outer.shape != inverse.shape:
-        raise ShapeMismatch(f"`B` must have the shape of `A`, {inverse.shape}; got {outer.shape}.")
+    inverse, outer = _inverse_and_outer(A, B)
     product: Matrix = inverse @ outer @ inverse
     return product
 
@@ -138,8 +142,8 @@ def entropic_error(t: float, n_weights: int) -> float:
 
 def plug_in_entropic_error(t: float, A: ArrayLike, B: ArrayLike) -> float:
     """tr(B A^-1) / 2t: the same for a prediction that takes the mean of the weights for the truth."""
-    curvature = _square("A", A)
-    return float(np.trace(_square("B", B) @ _inverse("A", curvature))) / (2.0 * _positive("t", t))
+    inverse, outer = _inverse_and_outer(A, B)
+    return float(np.trace(outer @ inverse)) / (2.0 * _positive("t", t))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +195,8 @@ def _rows(inputs: ArrayLike) -> Matrix:
     rows = np.array(inputs, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
         raise ShapeMismatch(f"`inputs` must have rows and columns; got shape {rows.shape}.")
+    if not np.all(np.isfinite(rows)):
+        raise InvalidFeatures("`inputs` must be finite; got NaN or infinity.")
     return rows
 
 
@@ -205,7 +211,16 @@ def _square(name: str, values: ArrayLike) -> Matrix:
     matrix = np.array(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ShapeMismatch(f"`{name}` must be a square matrix; got shape {matrix.shape}.")
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(matrix).max(), equal_nan=True):
+        raise InvalidSpec(f"`{name}` must be symmetric; got {matrix!r}.")
     return matrix
+
+
+def _inverse_and_outer(A: ArrayLike, B: ArrayLike) -> tuple[Matrix, Matrix]:
+    inverse, outer = _inverse("A", _square("A", A)), _square("B", B)
+    if outer.shape != inverse.shape:
+        raise ShapeMismatch(f"`B` must have the shape of `A`, {inverse.shape}; got {outer.shape}.")
+    return inverse, outer
 
 
 def _inverse(name: str, matrix: Matrix) -> Matrix:
