@@ -199,6 +199,21 @@ def test_label_error_is_that_of_noisy_labels() -> None:
     assert label_error(error, noise) == pytest.approx(seen, abs=4.0 * math.sqrt(0.25 / n))
 
 
+@pytest.mark.parametrize(
+    ("error", "noise", "message"),
+    [
+        (0.1, -1.0, "`noise` must be finite and not negative; got -1.0"),
+        (0.1, math.nan, "`noise` must be finite and not negative; got nan"),
+        ([0.1, 1.7], 0.1, "`error` must be numbers from 0 to 1; got \\[0.1, 1.7\\]"),
+        (-0.2, 0.1, "`error` must be numbers from 0 to 1; got -0.2"),
+        (math.nan, 0.1, "`error` must be numbers from 0 to 1; got nan"),
+    ],
+)
+def test_what_is_no_error_says_why(error: object, noise: float, message: str) -> None:
+    with pytest.raises(InvalidSpec, match=message):
+        label_error(error, noise)  # type: ignore[arg-type]
+
+
 def simulated_errors(posterior: Posterior[object], n: int, alphas: list[float], noise: float, runs: int) -> np.ndarray:
     """The angle between the means of production learners and their teachers: a row per run."""
     rng = np.random.default_rng(1)

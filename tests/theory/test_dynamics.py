@@ -241,6 +241,10 @@ def test_a_direction_that_is_seldom_seen_is_learnt_slowly_by_one_variance() -> N
         (lambda: order_parameters(Gaussian(), SphericalGaussian(), [1.0], Teacher(Step())), "cannot learn the targets"),
         (lambda: order_parameters(Step(), SphericalGaussian(), [1.0], rule=Linearized()), "has no slope"),
         (lambda: order_parameters(Step(), SphericalGaussian(), [-1.0]), "`alphas` must be finite .*; got \\[-1.0\\]"),
+        (
+            lambda: order_parameters(Step(), SphericalGaussian(), [1.0], start=(0.1, math.inf)),
+            "`start` must be R and Q",
+        ),
         (lambda: order_parameters(Step(), SphericalGaussian(), [1.0], start=(1.0, 0.5)), "R\\^2 < Q \\* 1, or both 0"),
         (
             lambda: order_parameters(Step(), SphericalGaussian(), [1.0], inputs=Inputs((1.0, 2.0)), start=(0.0, 1.0)),

@@ -49,7 +49,8 @@ class LearningCurve:
 
     ``error``      chance to disagree with the teacher without its noise on a new input
     ``overlap``    cosine of the angle between student and teacher
-    ``norm``       squared length of the student, per weight, where the teacher has 1
+    ``norm``       squared length of the student, per weight, where the teacher has 1; of the variational rule, whose
+                   length says nothing, that of the spherical belief with the same direction
     ``variance``   of each weight under the student's belief; NaN where it has none
     """
 
@@ -75,7 +76,10 @@ def label_error(error: ArrayLike, noise: float) -> Vector:
     >>> float(label_error(0.0, noise=1.0)), float(label_error(0.5, noise=1.0))
     (0.25, 0.5)
     """
+    _check_noise(noise)
     angle = math.pi * np.asarray(error, dtype=np.float64)
+    if not np.all((angle >= 0.0) & (angle <= math.pi)):
+        raise InvalidSpec(f"`error` must be numbers from 0 to 1; got {error!r}.")
     return np.asarray(np.arctan2(np.sqrt(np.sin(angle) ** 2 + noise), np.cos(angle)) / math.pi)
 
 
@@ -92,8 +96,7 @@ def perceptron_curve(kind: str, alphas: ArrayLike, noise: float = 0.0) -> Learni
     """
     if kind not in _KINDS:
         raise InvalidSpec(f"`kind` must be one of {', '.join(map(repr, _KINDS))}; got {kind!r}.")
-    if not 0.0 <= noise < math.inf:
-        raise InvalidSpec(f"`noise` must be finite and not negative; got {noise!r}.")
+    _check_noise(noise)
     alpha = np.atleast_1d(np.array(alphas, dtype=np.float64))
     if alpha.ndim != 1 or not np.all((alpha >= 0.0) & (alpha <= LAST_ALPHA)):
         raise InvalidSpec(f"`alphas` must be numbers from 0 to {LAST_ALPHA:g}, in one row; got {alphas!r}.")
@@ -104,6 +107,11 @@ def perceptron_curve(kind: str, alphas: ArrayLike, noise: float = 0.0) -> Learni
     if some.size < sizes.size:
         parts = [np.concatenate([[at_zero], part]) for at_zero, part in zip(unknown, parts, strict=True)]
     return LearningCurve(kind, float(noise), alpha, *(part[places] for part in parts))
+
+
+def _check_noise(noise: float) -> None:
+    if not 0.0 <= noise < math.inf:
+        raise InvalidSpec(f"`noise` must be finite and not negative; got {noise!r}.")
 
 
 Parts = tuple[Vector, Vector, Vector, Vector]

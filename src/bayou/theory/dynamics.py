@@ -88,7 +88,7 @@ def order_parameters(
     if alpha.ndim != 1 or not np.all(np.isfinite(alpha) & (alpha >= 0.0)):
         raise InvalidSpec(f"`alphas` must be finite numbers, none negative, in one row; got {alphas!r}.")
     R, Q = (float(value) for value in start)
-    if not (Q >= 0.0 and (Q * teacher.norm > R * R or R == Q == 0.0)):
+    if not (0.0 <= Q < math.inf and (Q * teacher.norm > R * R or R == Q == 0.0)):
         raise InvalidSpec(f"`start` must be R and Q with R^2 < Q * {teacher.norm:g}, or both 0; got {start!r}.")
     sizes, places = np.unique(alpha, return_inverse=True)
     if len(inputs.variances) > 1:
