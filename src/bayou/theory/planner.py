@@ -1,7 +1,7 @@
 """How many labels a linear classifier needs: the learning curves, in the units of someone who has to pay for labels.
 
     labels = n_features alpha(error),   y = cot(pi error)^2
-    full                  alpha = y / g(y)                      as the exact posterior learns
+    full                  alpha = y / g(y)                      as the exact posterior learns, all labels at once
     diagonal, spherical   alpha = integral from 0 to y of dy / g(y)
 
 with g of `bayou.theory.overlaps`. `ASSUMPTIONS` says of whom this is true.
@@ -28,12 +28,14 @@ ASSUMPTIONS = (
     "is in the end, but cost the others more labels: see `bayou.theory.asymptotics`.",
     "Every feature matters alike: the weights are drawn from one normal distribution, which is the learner's prior.",
     "The learner has the right noise: Probit of noise_scale^2 = noise * (variance of w . x), or Step if there is none.",
-    "Many features (about 50 and more); with few, a single run scatters around the curve.",
+    "Many features, about 50 and more. With 10, single runs scatter, and on average the diagonal and the spherical "
+    "family have errors up to a sixth smaller than planned.",
     "Labels come at random, and each is used once.",
 )
 _OF_THE_FULL_FAMILY = (
-    "FullGaussian learns as the exact posterior does. Simulations agree where labels are noisy; without noise, one "
-    "pass needs about 30 % more labels for small errors.",
+    "FullGaussian is planned as the exact posterior, all labels at once. One pass needs more of them: in simulations "
+    "of 100 features no more than 3 % where a tenth of the labels is wrong, about 10 % where a twentieth is, 20 % "
+    "where a hundredth is and 30 % where none are; less where the error is far below the rate of wrong labels.",
 )
 
 
