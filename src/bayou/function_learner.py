@@ -81,6 +81,11 @@ class FunctionLearner(Learner):
         self.noise = first_noise() if learn_noise else _NOTHING
         super().__init__(likelihood, posterior, rule, n_features)
 
+    @property
+    def learns_noise(self) -> bool:
+        """Whether the noise of the targets is learnt with the weights."""
+        return self.learn_noise
+
     def _prior(self) -> Any:
         mean, variance = self.function.start(self.n_features)
         given: Any = self.posterior
@@ -285,12 +290,13 @@ class FunctionLearner(Learner):
 
     # --- as a value
 
-    def extend(self, n_features: int, n_outputs: int | None = None) -> None:
-        """Make room for more features or outputs, of which nothing is known but the prior."""
+    def extend(self, n_features: int, likelihood: Likelihood | None = None) -> None:
+        """Make room for more features, or for a likelihood of more latents; of what is new, only the prior is known."""
         places = getattr(self.function, "places", None)
         if places is None:
             raise InvalidSpec(f"{self.function!r} has a fixed number of features and outputs.")
-        wider = replace(self.function, n_outputs=n_outputs or self.function.n_outputs)  # type: ignore[type-var]
+        self.likelihood = self.likelihood if likelihood is None else likelihood
+        wider = replace(self.function, n_outputs=self.likelihood.n_latents)  # type: ignore[type-var]  # a dataclass
         kept = places(self.n_features, wider, n_features)
         known, size = self.belief, self.belief.mean.size
         self.function, self.n_features = wider, n_features

@@ -82,6 +82,11 @@ class Learner:
     def log_evidence(self, value: float) -> None:
         self._tally[1] = value
 
+    @property
+    def learns_noise(self) -> bool:
+        """Whether the noise of the targets is learnt with the weights."""
+        return self.posterior.learns_noise
+
     def _prior(self) -> Any:
         """The prior; for several latents, one for each, stacked."""
         prior = self.posterior.prior(self.n_features)

@@ -120,7 +120,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         mask = self._encode_one(x, learn=True)
         if code is None:
             code = self._admit(label)
-        self._learner_.learn_row(self._line, mask, self._target(code))
+        self._learn_encoded(mask, self._target(code))
         self._count(1.0)
         if not self.standardize and self._short_way is None:
             intercept, targets = [self._intercept] * self._first, {y: self._target(c) for y, c in self._codes.items()}
@@ -181,11 +181,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         targets = codes if self._is_multiclass else 2.0 * codes - 1.0
         given = [np.zeros((0, len(self._codes)))]
         for part in self._parts(rows, weights):
-            features, missing = self._encode(rows[part], weights[part], learn=True)
-            counts = weights[part] if weights.size else None
-            given.append(
-                self._probabilities(self._learner_.learn_many(features, targets[part], counts, missing).latent)
-            )
+            given.append(self._probabilities(self._learn_part(rows[part], targets[part], weights[part]).latent))
         return np.concatenate(given)
 
     # --- classes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from bayou.contracts import Latent, Mask, Matrix, Vector
+from bayou.contracts import Latent, Matrix, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
@@ -67,11 +67,6 @@ class NumberEstimator(OnlineEstimator):
         ]
         return Prediction(self._learner_.likelihood, Latent(*joined) if parts else Latent(np.zeros(0), np.zeros(0)))
 
-    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
-        """Learn rows during which the frame of the features stays."""
-        features, missing = self._encode(rows, weights, learn=True)
-        return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
-
     def learn_one(self, x: Mapping[Hashable, Any], y: float) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None."""
         self._check_target(y)
@@ -85,9 +80,6 @@ class NumberEstimator(OnlineEstimator):
     def _check_target(self, y: float) -> None:
         likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
         likelihood.check_targets(np.array([y], dtype=np.float64))
-
-    def _learn_encoded(self, mask: Mask, y: float) -> None:
-        self._learner_.learn_row(self._line, mask, y)
 
     def predict_one(self, x: Mapping[Hashable, Any]) -> float:
         """Expected target of a dict of named values; 0 before anything was learnt."""

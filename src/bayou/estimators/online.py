@@ -36,6 +36,7 @@ class OnlineEstimator(BaseEstimator):
 
     # The value of the intercept's feature: the prior deviation of the intercept, in units of that of the weights.
     _intercept = 1.0
+    _learner_class = Learner
     _learner_: Learner
     # Learns what dicts it can, once laid out for the names and labels known; see `bayou.estimators.dicts`.
     _short_way: Callable[[Any, Hashable], bool] | None = None
@@ -142,6 +143,14 @@ class OnlineEstimator(BaseEstimator):
         counts = self._counts if learn else 0
         absent = count_and_scale(self._frame, rows, weights, counts, self._centred, self._first, features, missing)
         return features, missing if absent else None
+
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        """Learn rows during which the frame of the features stays."""
+        features, missing = self._encode(rows, weights, learn=True)
+        return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
+
+    def _learn_encoded(self, mask: Mask, y: float) -> None:
+        self._learner_.learn_row(self._line, mask, y)
 
     def _parts(self, rows: Matrix, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""
@@ -290,7 +299,7 @@ class OnlineEstimator(BaseEstimator):
             inner = {
                 name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")
             }
-            model._learner_ = Learner.from_state(State(config["learner"], inner))
+            model._learner_ = cls._learner_class.from_state(State(config["learner"], inner))
             model._seen = float(config["seen"])
             model._next = next_doubling(model._seen)
             _require("learner.n_features", model._learner_.n_features, model._first + n_columns)

@@ -47,7 +47,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         self._units = Units(self._first == 1)
 
     def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
-        if not self._learner_.posterior.learns_noise:
+        if not self._learner_.learns_noise:
             return super()._learn_part(rows, targets, weights)
         before, first = self._units.current, self._units.untouched
         scaled = self._units.enter(targets)
@@ -59,11 +59,11 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _settle(self) -> None:
         super()._settle()
-        if self._learner_.posterior.learns_noise:
+        if self._learner_.learns_noise:
             self._units.retake(self._learner_)
 
     def _learn_encoded(self, mask: Any, y: float) -> None:
-        if not self._learner_.posterior.learns_noise:
+        if not self._learner_.learns_noise:
             super()._learn_encoded(mask, y)
             return
         units, target = self._units, np.array([y], dtype=np.float64)
@@ -103,21 +103,21 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         return self._in_raw_units(super()._predict_dict(x))
 
     def _in_raw_units(self, prediction: Prediction) -> Prediction:
-        if not self._learner_.posterior.learns_noise:
+        if not self._learner_.learns_noise:
             return prediction
         return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current))
 
     def _target_scale(self) -> float:
-        return self._units.current[1] if self._learner_.posterior.learns_noise else 1.0
+        return self._units.current[1] if self._learner_.learns_noise else 1.0
 
     def _target_location(self) -> float:
-        return self._units.current[0] if self._learner_.posterior.learns_noise else 0.0
+        return self._units.current[0] if self._learner_.learns_noise else 0.0
 
     @property
     def log_evidence_(self) -> float:
         """Log density that was given to all targets learnt so far, each before it was seen."""
         self._check_begun()
-        return self._learner_.log_evidence - (self._units.log_scales if self._learner_.posterior.learns_noise else 0.0)
+        return self._learner_.log_evidence - (self._units.log_scales if self._learner_.learns_noise else 0.0)
 
     def to_state(self) -> State:
         """All that this estimator is, as data."""

@@ -48,19 +48,25 @@ class Units:
 
     def retake(self, learner: Learner) -> None:
         """Take new units from the targets seen, and tell the belief in them."""
+        before = self.current
+        self.take()
+        if self.current != before:
+            self._retell(learner, before)
+
+    def take(self) -> None:
+        """Take new units from the targets seen."""
         if self._frame.squares[0] > 0.0:
             location = float(self._frame.mean[0]) if self._has_intercept else 0.0
-            scale = math.sqrt(float(self._frame.squares[0] / self._frame.weight[0]))
-            self._retell(learner, location, scale)
-            self.current = (location, scale)
+            self.current = location, math.sqrt(float(self._frame.squares[0] / self._frame.weight[0]))
 
-    def _retell(self, learner: Learner, location: float, scale: float) -> None:
+    def _retell(self, learner: Learner, before: tuple[float, float]) -> None:
         """The same belief, in new units. The intercept's feature is 1 and comes first."""
-        ratio = self.current[1] / scale
+        location, scale = self.current
+        ratio = before[1] / scale
         belief, prior_rate = learner.belief, learner.posterior.prior(learner.n_features).noise[1]
         belief.mean[...] *= ratio
         if self._has_intercept:
-            belief.mean[0] += (self.current[0] - location) / scale
+            belief.mean[0] += (before[0] - location) / scale
         belief.noise[1] = prior_rate + (belief.noise[1] - prior_rate) * ratio**2
 
     def to_arrays(self) -> dict[str, Any]:
