@@ -7,6 +7,7 @@
     batch          all examples at once: exact in one dimension, expectation propagation, maximum likelihood
     dichotomies    the perceptron rule under schedules of its rate, and how each of them ends
     off_centre     the same where labels are flipped and inputs are off centre; off_centre_ends: where it ends
+    stationary     one weight behind a threshold: where it comes to rest, and how fast
     planner        the curves in labels, for those who have to pay for them
     averages       expectations over teacher, student and label
     overlaps       the functions that the curves are made of
@@ -64,6 +65,14 @@ from bayou.theory.planner import (
     noise_of_flips,
     predicted_curve,
 )
+from bayou.theory.stationary import (
+    best_kappa,
+    decaying_density,
+    decaying_error,
+    stationary_density,
+    stationary_error,
+    tail_rate,
+)
 
 __all__ = [
     "ASSUMPTIONS",
@@ -83,8 +92,11 @@ __all__ = [
     "assumptions",
     "asymptotic_law",
     "best_eta0",
+    "best_kappa",
     "cramer_rao",
     "critical_rate",
+    "decaying_density",
+    "decaying_error",
     "dichotomy_curve",
     "efficiency",
     "efficiency_exponents",
@@ -113,4 +125,7 @@ __all__ = [
     "shifted_law",
     "small_noise_error",
     "small_rate_error",
+    "stationary_density",
+    "stationary_error",
+    "tail_rate",
 ]
