@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,8 @@ class Student(NamedTuple):
 class Pupil:
     """A student with a belief, which learns by the compiled pass of a `Learner` without the checks of its input.
 
-    They cost more than the few examples between two measurements, and threads cannot share them.
+    They cost more than the few examples between two measurements, and threads cannot share them. ``log_evidence`` is
+    the log probability that it gave to the targets it has learnt; NaN, if its rule does not compute it.
     """
 
     def __init__(self, student: Student, n_features: int) -> None:
@@ -49,11 +50,13 @@ class Pupil:
         self.belief: Any = self._learner.belief
         self._prior = [array.copy() for array in self.belief]
         self._record = np.empty((0, student.posterior.n_records))
+        self.log_evidence = 0.0
 
     def reset(self) -> None:
         """Know nothing again."""
         for array, initial in zip(self.belief, self._prior, strict=True):
             array[...] = initial
+        self.log_evidence = 0.0
 
     def learn(self, rows: Matrix, targets: Vector) -> None:
         """Learn from the rows in order."""
@@ -62,6 +65,7 @@ class Pupil:
             self._record = np.empty((n, self._record.shape[1]))
         if self._learner.learn_unchecked(rows, targets, self._record[:n]) < n:
             raise ImproperBelief(f"{self.student!r} has no finite latent for an example that was drawn.")
+        self.log_evidence += float(self._record[:n, -1].sum())
 
     def variances(self) -> Vector:
         """Variance of each weight."""
@@ -70,6 +74,20 @@ class Pupil:
     def covariance(self) -> Matrix:
         """Covariance of the weights."""
         return self.student.posterior.covariance(self.belief)
+
+
+class World(Protocol):
+    """What examples come from: a teacher for each replica, and rows and targets that it makes."""
+
+    @property
+    def n_features(self) -> int:
+        """How many columns rows have."""
+
+    def teacher(self, rng: Generator) -> Vector:
+        """What a replica's examples are made with."""
+
+    def examples(self, rng: Generator, teacher: Vector, n: int) -> tuple[Matrix, Vector]:
+        """So many rows and targets."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,6 @@ class Numbers:
 
 
 Measure: TypeAlias = Callable[[Pupil, Vector, Generator], Sequence[float]]
-World: TypeAlias = Signs | Threshold | Numbers
 
 
 class Estimate(NamedTuple):
