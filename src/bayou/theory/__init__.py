@@ -1,16 +1,17 @@
 """What theory predicts of a run before it is made: bounds, learning curves, and how many labels they ask for.
 
-    curves         error against examples per weight, for each kind of perceptron
-    dynamics       the same for any likelihood of signs and any rule, from the kernels that learn
-    blocks         the same where inputs are not isotropic
-    asymptotics    Fisher's information, bounds, and what the smaller families lose
-    batch          all examples at once: exact in one dimension, expectation propagation, maximum likelihood
-    dichotomies    the perceptron rule under schedules of its rate, and how each of them ends
-    off_centre     the same where labels are flipped and inputs are off centre; off_centre_ends: where it ends
-    stationary     one weight behind a threshold: where it comes to rest, and how fast
-    planner        the curves in labels, for those who have to pay for them
-    averages       expectations over teacher, student and label
-    overlaps       the functions that the curves are made of
+    curves              error against examples per weight, for each kind of perceptron
+    dynamics            the same for any likelihood of signs and any rule, from the kernels that learn
+    blocks              the same where inputs are not isotropic
+    asymptotics         Fisher's information, bounds, and what the smaller families lose
+    batch               all examples at once: exact in one dimension, expectation propagation, maximum likelihood
+    dichotomies         the perceptron rule under schedules of its rate, and how each of them ends
+    off_centre          the same where labels are flipped and inputs are off centre; off_centre_ends: where it ends
+    stationary          one weight behind a threshold: where it comes to rest, and how fast
+    smooth_dichotomies  many weights behind a threshold: the rate that they need
+    planner             the curves in labels, for those who have to pay for them
+    averages            expectations over teacher, student and label
+    overlaps            the functions that the curves are made of
 
 Everything returned is data; nothing here is used by what learns.
 """
@@ -65,6 +66,13 @@ from bayou.theory.planner import (
     noise_of_flips,
     predicted_curve,
 )
+from bayou.theory.smooth_dichotomies import (
+    Boundary,
+    asymptotic_covariance,
+    asymptotic_error,
+    boundary_by_kernel,
+    boundary_by_lines,
+)
 from bayou.theory.stationary import (
     best_kappa,
     decaying_density,
@@ -77,6 +85,7 @@ from bayou.theory.stationary import (
 __all__ = [
     "ASSUMPTIONS",
     "AsymptoticLaw",
+    "Boundary",
     "DichotomyCurve",
     "Efficiency",
     "ExactPosterior",
@@ -90,9 +99,13 @@ __all__ = [
     "SiteApproximation",
     "Teacher",
     "assumptions",
+    "asymptotic_covariance",
+    "asymptotic_error",
     "asymptotic_law",
     "best_eta0",
     "best_kappa",
+    "boundary_by_kernel",
+    "boundary_by_lines",
     "cramer_rao",
     "critical_rate",
     "decaying_density",
