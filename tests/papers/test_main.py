@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,16 @@ def test_every_figure_is_drawn_and_told(quick_run: QuickRun) -> None:
     for name in pictures:
         assert (quick_run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert len((quick_run.folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()) > 20
+
+
+def test_no_two_series_of_a_figure_have_the_same_name(quick_run: QuickRun) -> None:
+    """By its name a reader of the data has to tell a series from the others."""
+    for path in quick_run.folder.glob("*.csv"):
+        with path.open(encoding="utf-8") as file:
+            rows = [(row["series"], float(row["x"])) for row in csv.DictReader(file)]
+        names = [name for name, _ in groupby(rows, key=lambda row: row[0])]
+        assert len(set(names)) == len(names), path.name
+        assert all(x < y for (name, x), (other, y) in pairwise(rows) if name == other), path.name
 
 
 def test_a_quick_run_judges_every_quick_claim_once(quick_run: QuickRun) -> None:

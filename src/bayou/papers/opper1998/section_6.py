@@ -85,7 +85,7 @@ def run(effort: Effort) -> Findings:
     shown = [line("spherical Gaussian, no noise", grid, perceptron_curve("spherical", grid).error, "dotted", GREY)]
     for (noise, found), colour in zip(measured.items(), (BLUE, ORANGE), strict=True):
         curve = perceptron_curve("ising", grid, noise).error
-        label = f"N = {N_WEIGHTS}, {len(found.values)} runs"
+        label = f"weights ±1, noise {noise:g}, N = {N_WEIGHTS}, {len(found.values)} runs"
         seen, mean, error = np.array(found.times) / N_WEIGHTS, found.mean[0, :, 0], found.standard_error[0, :, 0]
         shown += [
             line(f"weights ±1, noise {noise:g}, N → ∞", grid, curve, "solid", colour),
