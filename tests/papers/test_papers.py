@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from bayou import Probit, SphericalGaussian
 from bayou.numerics.jit import COMPILED
 from bayou.papers.__main__ import PAPERS
-from bayou.papers.claims import judge
+from bayou.papers.claims import Effort, judge
 from bayou.papers.deoliveira2007 import errata
+from bayou.papers.deoliveira2007 import figure_1 as bona
 from bayou.papers.ensembles import Student, Threshold, run_replicas
 from bayou.papers.opper1998 import figure_1, figure_2, section_6, section_8
 from bayou.theory import perceptron_curve
@@ -66,6 +68,25 @@ def test_a_wrong_likelihood_breaks_a_learning_curve(noise_scale: float) -> None:
     assert found.standard_error < 0.01 * found.mean
     (theory,) = perceptron_curve("spherical", [20.0], figure_2.NOISE).error
     assert not judge(figure_2.CLAIMS["spherical", 20.0], float(theory), found, quick=True).holds
+
+
+@pytest.mark.skipif(not COMPILED, reason="ensembles need compiled kernels")
+def test_the_theory_of_the_scalar_bona_does_not_follow_a_wrong_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bona, "STUDENT", Student(Probit(), SphericalGaussian()))
+    found = run_replicas([bona.STUDENT], bona.WORLD, [5000], 20, measure=bona.error_and_variance)
+    error, variance = bona.judge_points([found], Effort(quick=True))
+    curve = perceptron_curve("spherical", [10.0])
+    assert (error.theory, variance.theory) == pytest.approx((curve.error[0], curve.variance[0]), rel=1e-9)
+    assert not variance.holds
+
+
+def test_what_is_allowed_for_few_weights_is_one_in_their_number() -> None:
+    """And nothing is allowed for anything else, such as few examples."""
+    for paper in PAPERS.values():
+        for experiment in paper.experiments:
+            for claim in experiment.claims:
+                numbers = [float(number) for number in re.findall(r"N = (\d+)", claim.quantity)]
+                assert claim.finite_size in (0.0, *(1.0 / number for number in numbers)), claim.quantity
 
 
 def test_information_of_the_toy() -> None:

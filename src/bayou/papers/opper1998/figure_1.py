@@ -34,10 +34,10 @@ def threshold_student(noise_scale: float) -> Student:
     return Student(Probit(noise_scale), posterior)
 
 
-def information() -> float:
+def information(threshold: float = WORLD.threshold) -> float:
     """Fisher's information of one example about the threshold."""
     rows = np.column_stack([_NODES, -np.ones_like(_NODES)])
-    return float(fisher_information(Probit(WORLD.noise_scale), rows, [1.0, WORLD.threshold], _SHARES)[1, 1])
+    return float(fisher_information(Probit(WORLD.noise_scale), rows, [1.0, threshold], _SHARES)[1, 1])
 
 
 def inverse_mills(z: Vector) -> Vector:

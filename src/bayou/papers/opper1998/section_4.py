@@ -13,16 +13,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from bayou.contracts import Vector
 from bayou.likelihoods import Probit
 from bayou.papers.claims import Claim, Effort, Experiment, Findings, judge
 from bayou.papers.ensembles import Estimate, Student
-from bayou.papers.opper1998.figure_1 import WORLD, information, squared_error
+from bayou.papers.opper1998.figure_1 import WORLD, information, inverse_mills, squared_error
 from bayou.posteriors import NaturalGradient
 from bayou.rules import Linearized
-from bayou.theory import fisher_information
 
 PINNED = 1e30  # the information on a weight that is known
 OFFSET = 10.0  # lets the first steps be small ones; it is forgotten as offset / t
@@ -33,7 +31,8 @@ FARTHEST = 6.0  # where J is below 1e-20, and a run is lost
 
 
 def _claim(item: str, quantity: str, printed: float | None, tolerance: float | None, erratum: str = "") -> Claim:
-    return Claim("opper1998", item, quantity, printed, "derived", tolerance, finite_size=0.02, erratum=erratum)
+    resolution = 0.02 if printed else None  # a share of none has no relative error
+    return Claim("opper1998", item, quantity, printed, "derived", tolerance, resolution, erratum=erratum)
 
 
 EFFICIENCIES = {
@@ -54,25 +53,17 @@ def gradient_student(a: float) -> Student:
     )
 
 
-def information_table(places: Vector) -> Vector:
-    """J at these thresholds, for inputs that are uniform in [-1, 1]."""
-    nodes, shares = np.polynomial.legendre.leggauss(200)
-    rows = np.column_stack([nodes, -np.ones_like(nodes)])
-    likelihood = Probit(WORLD.noise_scale)
-    return np.array([fisher_information(likelihood, rows, [1.0, place], shares)[1, 1] for place in places])
-
-
 def natural_gradient(n_replicas: int, steps: int, offset: float, bound: float, seed: int) -> Vector:
     """Where (4.4) ends, from theta = 0, for many replicas at once."""
     places = np.linspace(-FARTHEST, FARTHEST, 481)
-    logs = np.log(information_table(places))
+    logs = np.log([information(place) for place in places])
     rng = np.random.default_rng([seed, 4])
     theta = np.zeros(n_replicas)
     for t in range(1, steps + 1):
         x = rng.uniform(-1.0, 1.0, n_replicas)
         signs = np.where(x - WORLD.threshold + WORLD.noise_scale * rng.standard_normal(n_replicas) > 0.0, 1.0, -1.0)
         z = signs * (x - theta) / WORLD.noise_scale
-        slope = -signs * math.sqrt(2.0 / math.pi) / special.erfcx(-z / math.sqrt(2.0)) / WORLD.noise_scale
+        slope = -signs * inverse_mills(z) / WORLD.noise_scale
         step = slope * np.exp(-np.interp(theta, places, logs)) / (t + offset)
         reach = min(bound, FARTHEST)
         theta = np.where(np.abs(theta) < FARTHEST, np.clip(theta + step, -reach, reach), theta)
