@@ -36,7 +36,8 @@ class OnlineEstimator(BaseEstimator):
 
     # The value of the intercept's feature: the prior deviation of the intercept, in units of that of the weights.
     _intercept = 1.0
-    _learner_class = Learner
+    _learner_class: type[Learner] = Learner
+    _has_short_way = True
     _learner_: Learner
     # Learns what dicts it can, once laid out for the names and labels known; see `bayou.estimators.dicts`.
     _short_way: Callable[[Any, Hashable], bool] | None = None
@@ -70,6 +71,11 @@ class OnlineEstimator(BaseEstimator):
         return Learner(likelihood, posterior, rule, self._first + self._frame.mean.size)
 
     # --- rows
+
+    @property
+    def _has_bias(self) -> bool:
+        """Whether the model can carry a location of its targets."""
+        return self._first == 1
 
     @property
     def log_evidence_(self) -> float:

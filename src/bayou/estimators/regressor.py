@@ -44,7 +44,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)
-        self._units = Units(self._first == 1)
+        self._units = Units(self._has_bias)
 
     def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
         if not self._learner_.learns_noise:
@@ -131,7 +131,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         """The estimator that this data describes; it continues to the last bit."""
         model = super().from_state(state)
         if model._begun():
-            model._units = Units(model._first == 1)
+            model._units = Units(model._has_bias)
             model._units.from_arrays(state.arrays)
         return model
 

@@ -1,0 +1,240 @@
+"""Small networks as estimators: one pass, no learning rate.
+
+Features are standardised as for the linear estimators, but what a network has learnt in one frame cannot be told in
+another. So the first rows are kept, and whenever they have doubled and the frame has moved, they are learnt again from
+the start, in the new one. From then on a frame stays, unless it turns out to be quite wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+
+from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
+from bayou.encoders import Standardizer
+from bayou.encoders.standardizer import deviation_of
+from bayou.estimators.classifier import OnlineClassifier
+from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.regressor import OnlineRegressor
+from bayou.function_learner import FunctionLearner
+from bayou.functions import Network
+from bayou.learner import Learner
+from bayou.likelihoods import Softmax
+from bayou.posteriors import FullGaussian, LowRankGaussian
+from bayou.prediction import Prediction
+from bayou.rules import MomentMatching
+
+KEPT = 256  # rows that are learnt again when the frame moves
+QUITE_WRONG = 4.0  # a later frame is taken when deviations differ by such a factor, or a centre by such a multiple
+MOST_FULL = 2000  # weights up to which all correlations are kept
+RANK = 30
+
+
+class NetworkEstimator(OnlineEstimator):
+    """What the networks share: how they are made, and how they begin."""
+
+    _learner_class = FunctionLearner
+    _has_short_way = False
+    _has_bias = True  # of its own, without a feature for it
+    fit_intercept = False
+
+    def __init__(
+        self,
+        hidden: int | tuple[int, ...] = 50,
+        likelihood: Likelihood | None = None,
+        posterior: Posterior[Any] | None = None,
+        rule: Rule | None = None,
+        standardize: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.likelihood = likelihood
+        self.posterior = posterior
+        self.rule = rule
+        self.standardize = standardize
+        self.seed = seed
+
+    def _learner(self, likelihood: Likelihood) -> FunctionLearner:
+        n_features = self._frame.mean.size
+        hidden = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else tuple(self.hidden)
+        network = Network(tuple(int(width) for width in hidden), likelihood.n_latents, self.seed)
+        posterior = self._family(network.n_weights(n_features)) if self.posterior is None else self.posterior
+        rule = MomentMatching() if self.rule is None else self.rule
+        learn_noise = self._learns_noise(likelihood)
+        return FunctionLearner(network, likelihood, posterior, rule, n_features, learn_noise=learn_noise)
+
+    @staticmethod
+    def _family(n_weights: int) -> Posterior[Any]:
+        """All correlations between the weights, while they are few."""
+        return FullGaussian() if n_weights <= MOST_FULL else LowRankGaussian(rank=RANK)
+
+    def _learns_noise(self, likelihood: Likelihood) -> bool:
+        return False
+
+    @property
+    def network_(self) -> Network:
+        """The function that is learnt."""
+        return self._filter.function  # type: ignore[return-value]  # made by `_learner`
+
+    @property
+    def posterior_(self) -> Posterior[Any]:
+        """The family of the belief about its weights."""
+        return self._filter.posterior
+
+    @property
+    def _filter(self) -> FunctionLearner:
+        self._check_begun()
+        assert isinstance(self._learner_, FunctionLearner)
+        return self._learner_
+
+    # --- the first rows
+
+    def _begin(self, n_columns: int, names: list[Hashable] | None = None) -> None:
+        super()._begin(n_columns, names)
+        self._standardizer = Standardizer()  # centred: biases carry it
+        self._lay_out()
+        self._early: list[tuple[Vector, float, float]] = []
+
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+        prediction = super()._learn_part(rows, targets, weights)
+        self._keep(rows, targets, weights)
+        return prediction
+
+    def _learn_encoded(self, mask: Mask, y: float) -> None:
+        super()._learn_encoded(mask, y)
+        self._keep(self._raw, np.array([y]), np.zeros(0))
+
+    def _keep(self, rows: Matrix, targets: Vector, weights: Vector) -> None:
+        """Rows that were just learnt, while all that were learnt can be kept."""
+        if self._learner_.n_examples <= KEPT:
+            counts = weights if weights.size else np.ones(len(rows))
+            self._early += [(rows[n].copy(), float(targets[n]), float(counts[n])) for n in range(len(rows))]
+
+    def _settle(self) -> None:
+        if self._learner_.n_examples <= KEPT:
+            if self.standardize:
+                self._standardizer.retake(self._frame)
+            self._take_units()
+            self._learn_again()
+        else:
+            self._early = []
+            if self.standardize:
+                self._mend_frame()
+
+    def _take_units(self) -> None:
+        """For those whose targets have units."""
+
+    def _told(self, targets: Vector) -> Vector:
+        """Targets as the learner is told them."""
+        return targets
+
+    def _learn_again(self) -> None:
+        known = self._learner_
+        self._learner_ = self._learner(known.likelihood)
+        width = self._frame.mean.size
+        rows = np.full((len(self._early), width), np.nan)
+        for row, (values, _, _) in zip(rows, self._early, strict=True):
+            row[: values.size] = values
+        targets, weights = (np.array([kept[part] for kept in self._early]) for part in (1, 2))
+        features, missing = self._encode(rows, weights, learn=False)
+        self._learner_.learn_many(features, self._told(targets), weights, missing)
+        self._learner_.n_examples, self._learner_.log_evidence = known.n_examples, known.log_evidence
+
+    def _mend_frame(self) -> None:
+        """Columns that have become something else than they were in the first rows get a frame that fits."""
+        frame = self._frame
+        for j in np.flatnonzero(frame.deviation).tolist():
+            ratio = max(deviation_of(frame, j), 1e-300) / frame.deviation[j]
+            moved = abs(frame.mean[j] - frame.centre[j]) / frame.deviation[j]
+            if max(ratio, 1.0 / ratio, moved) > QUITE_WRONG:
+                frame.centre[j], frame.deviation[j] = frame.mean[j], frame.deviation[j] * ratio
+
+    # --- as data
+
+    def to_state(self) -> State:
+        """All that this estimator is, as data."""
+        state = super().to_state()
+        if self._begun():
+            width = self._frame.mean.size
+            rows = np.full((len(self._early), width + 2), np.nan)
+            for row, (values, target, weight) in zip(rows, self._early, strict=True):
+                row[: values.size], row[-2:] = values, (target, weight)
+            state.arrays["early"] = rows
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The estimator that this data describes; it continues to the last bit."""
+        model = super().from_state(state)
+        if model._begun():
+            model._early = [(row[:-2].copy(), float(row[-2]), float(row[-1])) for row in state.arrays["early"]]
+        return model
+
+    @property
+    def coef_(self) -> Any:
+        """A network has no one weight per input."""
+        raise AttributeError(f"{type(self).__name__} has no coefficients: its outputs are not linear in its inputs.")
+
+    intercept_ = coef_
+
+    def coef_interval(self, coverage: float = 0.9) -> Any:
+        """A network has no one weight per input."""
+        return self.coef_
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """A network has no one weight per input."""
+        return self.coef_
+
+
+class NetworkClassifier(NetworkEstimator, OnlineClassifier):
+    """Classification by a small network, in one pass and with nothing to tune: see `OnlineNetwork`.
+
+    >>> from sklearn.datasets import make_moons
+    >>> from bayou import NetworkClassifier
+    >>> X, y = make_moons(2000, noise=0.1, random_state=0)
+    >>> model = NetworkClassifier().fit(X, y)
+    >>> bool(model.score(*make_moons(1000, noise=0.1, random_state=1)) > 0.97)
+    True
+    """
+
+    def _with_one_class_more(self) -> Learner:
+        """The output of two classes becomes that of the one, the other's is zero; a new class is as rare as it is."""
+        learner, count = self._filter.copy(), len(self._codes)
+        assert isinstance(learner, FunctionLearner)
+        if not self._is_multiclass:
+            first, second = self._codes
+            self._codes = {second: 0, first: 1}
+            self._early = [(row, 0.0 if target > 0.0 else 1.0, weight) for row, target, weight in self._early]
+        learner.extend(learner.n_features, Softmax(count + 1))
+        bias = 1 + learner.n_features + self.network_.hidden[-1]
+        learner.belief.mean[-bias] = -math.log(1.0 + learner.n_examples)
+        return learner
+
+
+class NetworkRegressor(NetworkEstimator, OnlineRegressor):
+    """Regression by a small network, in one pass, with intervals that cover and nothing to tune: see `OnlineNetwork`.
+
+    >>> import numpy as np
+    >>> from bayou import NetworkRegressor
+    >>> x = np.random.default_rng(0).uniform(-3, 3, size=(1000, 1))
+    >>> model = NetworkRegressor().fit(x, np.sin(2 * x[:, 0]))
+    >>> bool(np.abs(model.predict([[1.0]]) - np.sin(2.0)).max() < 0.05)
+    True
+    """
+
+    def _learns_noise(self, likelihood: Likelihood) -> bool:
+        return self.likelihood is None and likelihood.scales_with_noise
+
+    def _take_units(self) -> None:
+        if self._learner_.learns_noise:
+            self._units.take()
+
+    def _told(self, targets: Vector) -> Vector:
+        if not self._learner_.learns_noise:
+            return targets
+        location, scale = self._units.current
+        told: Vector = (targets - location) / scale
+        return told
