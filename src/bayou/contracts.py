@@ -53,11 +53,18 @@ class Latent(NamedTuple):
 class State(NamedTuple):
     """All of a model, as data: what `bayou.save` writes. Models have ``to_state()`` and ``from_state(state)``.
 
-    ``config`` holds JSON's types, specs, and dictionaries and lists of these; ``arrays`` are named with dots.
+    ``config`` holds JSON's types, specs, small arrays, the names of code, and dictionaries and lists of these;
+    ``arrays`` are named with dots.
     """
 
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
+
+
+class Code(NamedTuple):
+    """A function that the user wrote, in the place of the function: a model file knows it by name alone."""
+
+    name: str
 
 
 class Spec(ABC):

@@ -7,6 +7,7 @@
     ├── ShapeMismatch(ValueError)      the wrong number of features, rows or weights
     ├── ImproperBelief(ValueError)     a belief that would not be a distribution
     └── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
+    SlowSchedule(UserWarning)          steps that become small too soon for the error to fall as fast as it could
 
 Every message names the thing, what was required and what came. An error leaves the model as it was.
 """
@@ -38,3 +39,7 @@ class ImproperBelief(BayouError, ValueError):
 
 class ModelFileError(BayouError, ValueError):
     """A model file that is damaged, foreign or too new."""
+
+
+class SlowSchedule(UserWarning):
+    """Steps that become small too soon for the error to fall as fast as it could."""
