@@ -2,7 +2,7 @@
 
 By default the function is replaced, at each example, by its tangent at the mean of the weights, and the belief learns
 from that as it would from features: the extended Kalman filter, for any likelihood, rule and family. With samples, the
-expectations over the weights that a rule asks for are taken by Monte Carlo (`bayou.numerics.sampled_sites`).
+tangent gives way to the line that is nearest to the function over the whole belief, found by Monte Carlo.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ from bayou.learner import Learner, check_fit
 from bayou.numerics.finite import any_large
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
 from bayou.numerics.running_noise import first_noise, noise_variance, predictive_noise, tail_degrees
-from bayou.numerics.sampled_sites import Sites, matching_sites, variational_sites
-from bayou.numerics.sites import bounded, pieces
+from bayou.numerics.sites import pieces
 from bayou.numerics.tangents import function_kernels
 from bayou.numerics.validation import checked_weights
 from bayou.prediction import Prediction, latent_of
-from bayou.rules import MomentMatching, Variational
 
 ROWS_AT_ONCE = 256  # of a function that is not compiled: so many gradients are held in memory
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
@@ -49,8 +47,8 @@ class FunctionLearner(Learner):
 
     The posterior is full, diagonal or low rank; its prior is the function's, and its own ``prior_variance`` a factor on
     that. With ``learn_noise`` the noise of a Gaussian likelihood is learnt, and so are the spread and the tails of the
-    errors, by which predictions are Student t's that cover. With ``n_samples`` expectations over the weights are taken
-    over so many draws, in pairs about the mean, for moment matching or the variational rule.
+    errors, by which predictions are Student t's that cover. With ``n_samples`` the function is replaced by the line
+    nearest to it over so many draws of the weights, in pairs about the mean, instead of its tangent.
 
     >>> import numpy as np
     >>> from bayou import FullGaussian, FunctionLearner, Gaussian, MomentMatching, Network
@@ -76,7 +74,7 @@ class FunctionLearner(Learner):
     ) -> None:
         check_fit(likelihood, posterior, rule)
         _check_function(function, likelihood, posterior)
-        _check_options(likelihood, rule, learn_noise, n_samples)
+        _check_options(likelihood, learn_noise, n_samples)
         self.function, self.learn_noise, self.n_samples, self.seed = function, learn_noise, n_samples, seed
         self.noise = first_noise() if learn_noise else _NOTHING
         super().__init__(likelihood, posterior, rule, n_features)
@@ -172,109 +170,64 @@ class FunctionLearner(Learner):
 
     def _learn_one_by_one(self, rows: Any, mask: Mask, targets: Vector, weights: Vector, record: Matrix) -> int:
         """The pass for functions that are not compiled, and for samples."""
-        if mask.size:
-            raise InvalidSpec("missing features are for compiled functions, without samples.")
-        params, seen, no_blur = self._params, np.empty(self.belief.mean.size), np.zeros(self.function.n_outputs)
+        params, seen = self._params, np.empty(self.belief.mean.size)
         for n in range(len(rows)):
             weight = float(weights[n]) if weights.size else 1.0
             count = pieces(weight)
             for piece in range(count):
-                values, gradients = self.function.linearized(self.belief.mean, rows[n : n + 1])
-                share, line = weight / count, np.ascontiguousarray(gradients[0]).ravel()
-                first = record[:, n] if piece == 0 else record[:0, n]
-                if self.n_samples:
-                    learnt = self._learn_sampled(rows[n : n + 1], targets[n], values, gradients, share, n, piece, first)
-                elif self._vector:
-                    several = np.ascontiguousarray(values[0]), line, no_blur
-                    learnt = self._passes.learn_lines(
-                        self.belief, self._kernels, params, *several, targets[n], share, first
-                    )
+                lines = self._lines(rows[n : n + 1], mask[n : n + 1], self.n_examples + n, piece)
+                values, gradient, blur = (np.ascontiguousarray(part[0]).ravel() for part in lines)
+                share, given = weight / count, (self.belief, self._kernels, params)
+                if self._vector:
+                    entry = record[:, n] if piece == 0 else record[:0, n]
+                    done = self._passes.learn_lines(*given, values, gradient, blur, targets[n], share, entry)
                 else:
-                    entry = first[0] if piece == 0 else _NOTHING
-                    at = float(values[0, 0]), line, seen, 0.0
-                    learnt = self._passes.learn_line(
-                        self.belief, self._kernels, params, *at, targets[n], share, self.noise, entry
-                    )
-                if not learnt:
+                    first = record[0, n] if piece == 0 else _NOTHING
+                    line = float(values[0]), gradient, seen, float(blur[0])
+                    done = self._passes.learn_line(*given, *line, targets[n], share, self.noise, first)
+                if not done:
                     return n
         return len(rows)
 
-    def _learn_sampled(
-        self,
-        row: Matrix,
-        target: float,
-        values: Matrix,
-        gradients: NDArray[np.float64],
-        weight: float,
-        n: int,
-        piece: int,
-        entry: Matrix,
-    ) -> bool:
-        """One example, by draws of the weights. They depend on the seed and on how many were learnt before."""
-        variances = np.empty((1, self.function.n_outputs))
-        self._passes.spread(self.belief, gradients, variances)
-        random = np.random.default_rng([self.seed, self.n_examples + n, piece])
-        half = self._family.sample(self.belief, self.n_samples // 2, random)
-        draws = np.concatenate([half, 2.0 * self.belief.mean - half])
-        seen = [self.function.linearized(draw, row) for draw in draws]
-        fields, slopes = np.concatenate([value for value, _ in seen]), np.concatenate([slope for _, slope in seen])
-        if not (np.isfinite(fields).all() and np.isfinite(slopes).all() and np.isfinite(variances).all()):
-            return False
-        if len(entry):
-            entry[:, 0], entry[:, 1], entry[:, 2] = values[0], variances[0], np.nan
-        before = self.belief.mean.copy()
-        for direction, slope, precision in zip(*self._sites(target, fields, slopes, weight), strict=True):
-            variance = np.empty((1, 1))
-            self._passes.spread(self.belief, direction[None, None], variance)
-            moved = float(direction @ (self.belief.mean - before))
-            site = bounded(float(slope - precision * moved), float(precision), variance.item())
-            self._family.absorb(self.belief, direction, *site)
-        return True
+    def _lines(
+        self, rows: Matrix, mask: Mask, n_before: int, piece: int = 0
+    ) -> tuple[Matrix, NDArray[np.float64], Matrix]:
+        """Per row and latent: the value and the gradient of its line, and the variance about it.
 
-    def _sites(self, target: float, fields: Matrix, gradients: NDArray[np.float64], weight: float) -> Sites:
-        """What the draws say of the weights, by the rule."""
-        logs, slopes, precisions = self._densities(target, fields)
-        if isinstance(self.rule, Variational):
-            return variational_sites(gradients, weight * slopes, weight * precisions)
-        lines = gradients.reshape(-1, gradients.shape[2])
-        m = len(lines)
-        pairs = lines[:, None] + lines[None, :]
-        variances = np.empty((m, m))
-        self._passes.spread(self.belief, np.ascontiguousarray(pairs), variances)
-        own = np.diag(variances) / 4.0
-        covariance = 0.5 * (variances - own[:, None] - own[None, :])
-        return matching_sites(gradients, weight * slopes, weight * precisions, weight * logs, covariance)
-
-    def _densities(self, target: float, fields: Matrix) -> tuple[Vector, Matrix, Matrix]:
-        """log p(y | f), its slope and minus its curvature, for each draw."""
-        n, k = fields.shape
-        logs, slopes, precisions = np.empty(n), np.empty((n, k)), np.zeros((n, k, k))
-        params, likelihood = self.likelihood.params, self.likelihood
-        for s in range(n):
-            if isinstance(likelihood, VectorLikelihood):
-                logs[s] = likelihood.log_density(target, fields[s].copy(), params, slopes[s], np.empty(k))
-                chances = (np.arange(k) == target) - slopes[s]
-                precisions[s] = np.diag(chances) - np.outer(chances, chances)
-            else:
-                assert isinstance(likelihood, ScalarLikelihood)
-                logs[s], slopes[s, 0], precisions[s, 0, 0] = likelihood.log_density(target, fields[s, 0], params)
-        return logs, slopes, precisions
+        Without samples the line is the tangent at the mean of the weights. With them it is the one that is nearest to
+        the function over all weights: by Stein's lemma its gradient is E grad f, and its value E f. What the function
+        departs from it is variance of the latent that the weights cannot explain along a line. The draws depend on the
+        seed and on how many examples were learnt before, so that a prediction is made with those that learn.
+        """
+        if mask.size:
+            raise InvalidSpec("missing features are for compiled functions, without samples.")
+        mean = self.belief.mean
+        if not self.n_samples:
+            values, gradients = self.function.linearized(mean, rows)
+            return values, gradients, np.zeros(values.shape)
+        random = np.random.default_rng([self.seed, n_before, piece])
+        half = self._family.sample(self.belief, self.n_samples // 2, random) - mean
+        offsets = np.concatenate([half, -half])  # in pairs, so that a line is met exactly
+        drawn = [self.function.linearized(mean + offset, rows) for offset in offsets]
+        fields = np.stack([value for value, _ in drawn])
+        gradients = np.mean([gradient for _, gradient in drawn], axis=0)
+        values = fields.mean(axis=0)
+        departures = fields - values - np.einsum("nkp,sp->snk", gradients, offsets)
+        return values, gradients, np.mean(departures**2, axis=0)
 
     # --- predicting
 
     def _latents(self, rows: Any, mask: Mask) -> Latent:
         record = self._record(len(rows))
-        if self._function is not None:
+        if self._function is not None and not self.n_samples:
             self._passes.predict(self.belief, self._function, self._layout, rows, mask, self.noise, record)
         else:
-            if mask.size:
-                raise InvalidSpec("missing features are for compiled functions.")
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
-                values, gradients = self.function.linearized(self.belief.mean, rows[part])
+                values, gradients, blur = self._lines(rows[part], mask[part], self.n_examples)
                 variances = np.empty(values.shape)
                 self._passes.spread(self.belief, np.ascontiguousarray(gradients), variances)
-                record[:, part, 0], record[:, part, 1] = values.T, variances.T
+                record[:, part, 0], record[:, part, 1] = values.T, (variances + blur).T
             if self.noise.size:
                 degrees = tail_degrees(self.noise)
                 record[:, :, 1] /= noise_variance(self.noise)
@@ -359,15 +312,9 @@ def _check_function(function: Function, likelihood: Likelihood, posterior: Poste
         raise InvalidSpec(f"{likelihood!r} has {likelihood.n_latents} latents; {function!r} has {function.n_outputs}.")
 
 
-def _check_options(likelihood: Likelihood, rule: Rule, learn_noise: bool, n_samples: int) -> None:
+def _check_options(likelihood: Likelihood, learn_noise: bool, n_samples: int) -> None:
     """Raise unless the options fit the others."""
     if learn_noise and not likelihood.scales_with_noise:
         raise InvalidSpec(f"`learn_noise` is for a Gaussian likelihood; got {likelihood!r}.")
     if not (isinstance(n_samples, int) and n_samples >= 0 and n_samples % 2 == 0):
         raise InvalidSpec(f"`n_samples` must be a whole, even number, or 0; got {n_samples!r}.")
-    if n_samples and not isinstance(rule, (MomentMatching, Variational)):
-        raise InvalidSpec(f"`n_samples` is for rules that take expectations; got {rule!r}.")
-    if n_samples and learn_noise:
-        raise InvalidSpec("`learn_noise` goes by the tangent; it must be False with `n_samples`.")
-    if n_samples and not likelihood.smooth:
-        raise InvalidSpec(f"{likelihood!r} has no slope for `n_samples` draws to follow.")

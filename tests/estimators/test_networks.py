@@ -25,6 +25,10 @@ from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec, InvalidTarget
 
 SMALL = 5
+ONE_PASS = (
+    "The check shuffles weighted and repeated rows differently. One pass learns in the order of the rows, and what a "
+    "row teaches depends on what came before."
+)
 
 
 @parametrize_with_checks(
@@ -33,7 +37,8 @@ SMALL = 5
         NetworkRegressor(hidden=SMALL),
         OnlineNetwork(hidden=SMALL, task="classification"),
         OnlineNetwork(hidden=SMALL, task="regression"),
-    ]
+    ],
+    expected_failed_checks=lambda _: {"check_sample_weight_equivalence_on_dense_data": ONE_PASS},
 )
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

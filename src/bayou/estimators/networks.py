@@ -29,6 +29,7 @@ from bayou.rules import MomentMatching
 
 KEPT = 256  # rows that are learnt again when the frame moves
 QUITE_WRONG = 4.0  # a later frame is taken when deviations differ by such a factor, or a centre by such a multiple
+DOUBT = 0.1  # what is kept then of all that was learnt
 MOST_FULL = 2000  # weights up to which all correlations are kept
 RANK = 30
 
@@ -145,12 +146,15 @@ class NetworkEstimator(OnlineEstimator):
 
     def _mend_frame(self) -> None:
         """Columns that have become something else than they were in the first rows get a frame that fits."""
-        frame = self._frame
+        frame, mended = self._frame, False
         for j in np.flatnonzero(frame.deviation).tolist():
             ratio = max(deviation_of(frame, j), 1e-300) / frame.deviation[j]
             moved = abs(frame.mean[j] - frame.centre[j]) / frame.deviation[j]
             if max(ratio, 1.0 / ratio, moved) > QUITE_WRONG:
                 frame.centre[j], frame.deviation[j] = frame.mean[j], frame.deviation[j] * ratio
+                mended = True
+        if mended:  # what was known of it is out of place: let the rows to come count for more
+            self._learner_.forget(discount=DOUBT)
 
     # --- as data
 
