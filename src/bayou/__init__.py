@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayou.encoders import Standardizer
-    from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
+    from bayou.estimators import (
+        NormalisedPerceptron,
+        OnlineClassifier,
+        OnlineCounter,
+        OnlineRegressor,
+        ShiftedPerceptron,
+    )
     from bayou.function_learner import FunctionLearner
     from bayou.functions import Network
     from bayou.learner import Learner
@@ -66,6 +72,7 @@ __all__ = [
     "NegativeBinomial",
     "Network",
     "NormalInverseGamma",
+    "NormalisedPerceptron",
     "OnlineClassifier",
     "OnlineCounter",
     "OnlineGradient",
@@ -78,6 +85,7 @@ __all__ = [
     "Probit",
     "Rosenblatt",
     "ScheduledPoint",
+    "ShiftedPerceptron",
     "ShiftedPoint",
     "Softmax",
     "SphericalGaussian",
@@ -92,7 +100,7 @@ __all__ = [
 
 _NAMES = {
     "encoders": "Standardizer",
-    "estimators": "OnlineClassifier OnlineCounter OnlineRegressor",
+    "estimators": "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineRegressor ShiftedPerceptron",
     "function_learner": "FunctionLearner",
     "functions": "Network",
     "learner": "Learner",

@@ -46,9 +46,11 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 # Names, not classes: estimators lie above this module, and are imported when a file asks for one.
 MODELS = {
     "Learner": "bayou.learner",
+    "NormalisedPerceptron": "bayou.estimators",
     "OnlineClassifier": "bayou.estimators",
     "OnlineCounter": "bayou.estimators",
     "OnlineRegressor": "bayou.estimators",
+    "ShiftedPerceptron": "bayou.estimators",
 }
 SPECS: dict[str, type[Spec]] = {
     name: getattr(home, name) for home in (likelihoods, rules, posteriors, schedules) for name in home.__all__

@@ -6,8 +6,9 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor
+from bayou.estimators import NormalisedPerceptron, OnlineClassifier, OnlineCounter, OnlineRegressor, ShiftedPerceptron
 from bayou.posteriors import DiagonalGaussian
+from bayou.schedules import PowerLawRate
 
 ONE_PASS = (
     "The check shuffles weighted and repeated rows differently. One pass learns in the order of the rows, and what a "
@@ -38,6 +39,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         OnlineRegressor(),
         OnlineCounter(),
         OnlineClassifier(posterior=DiagonalGaussian(), standardize=False),
+        NormalisedPerceptron(),
+        NormalisedPerceptron(PowerLawRate(2.0, power=0.5), normalise=False, standardize=False),
+        ShiftedPerceptron(),
     ],
     expected_failed_checks=expected_failures,
 )

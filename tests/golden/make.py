@@ -44,14 +44,27 @@ MODELS: dict[str, Callable[[], Any]] = {
     "learner-natural-gradient": lambda: _learner(bayou.Gaussian(), bayou.NaturalGradient(), bayou.Linearized()),
     "learner-rosenblatt": lambda: _learner(bayou.Probit(), bayou.Rosenblatt(rate=0.5)),
     "learner-variational-perceptron": lambda: _learner(bayou.Probit(), bayou.VariationalPerceptron((1.0, 0.5, 0.0))),
+    "learner-scheduled-point": lambda: _learner(
+        bayou.Probit(), bayou.ScheduledPoint(bayou.AdaptiveRate(), prior_mean=(0.2, 0.0, -0.1))
+    ),
+    "learner-shifted-point": lambda: _learner(
+        bayou.Probit(), bayou.ShiftedPoint("mean", bayou.PowerLawRate(2.0, largest=0.5))
+    ),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
+    "normalised-perceptron": bayou.NormalisedPerceptron,
+    "shifted-perceptron": lambda: bayou.ShiftedPerceptron("projection"),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
     "classifier-of-three": bayou.OnlineClassifier,
     "regressor": bayou.OnlineRegressor,
     "counter": lambda: bayou.OnlineCounter(likelihood=bayou.NegativeBinomial(), standardize=False),
     "regressor-of-dicts": bayou.OnlineRegressor,
 }
-LABELS = {"classifier": ("no", "yes"), "classifier-of-three": (2, 0, 1)}
+LABELS = {
+    "classifier": ("no", "yes"),
+    "classifier-of-three": (2, 0, 1),
+    "normalised-perceptron": ("no", "yes"),
+    "shifted-perceptron": (0, 1),
+}
 
 
 def _rows(start: int, n: int) -> Any:

@@ -19,6 +19,7 @@ class Summary(NamedTuple):
     interval: Matrix
     sign_probability: Vector
     coverage: float
+    note: str = ""
 
     @classmethod
     def of(
@@ -48,6 +49,7 @@ class Summary(NamedTuple):
             self.interval[order],
             self.sign_probability[order],
             self.coverage,
+            self.note,
         )
 
     def __str__(self) -> str:
@@ -58,7 +60,7 @@ class Summary(NamedTuple):
                 self.names, self.mean, self.deviation, self.interval, self.sign_probability, strict=True
             )
         ]
-        return aligned([head, *rows])
+        return aligned([head, *rows]) + (f"\n{self.note}" if self.note else "")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -26,7 +26,7 @@ from bayou.errors import InvalidSpec
 from bayou.numerics.jit import kernel, vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.perceptrons import PerceptronEstimate, count_answer, take_direction, unit_step
-from bayou.numerics.points import marginal, pass_over_signs, scatter
+from bayou.numerics.points import length_of, marginal, pass_over_signs, scatter
 from bayou.numerics.priors import Scales, per_weight
 from bayou.numerics.schedules import no_memory, rate, remember
 
@@ -34,16 +34,17 @@ SHIFTS = ("auto", "mean", "projection")
 WARMING_UP, MEAN, PROJECTION = 0.0, 1.0, 2.0
 WARM_UP = 5.0  # examples per weight that are learnt by Hebb's rule
 GAIN = 2.0  # rate * slope * alpha; the error's constant is finite above 1
-# The mean shift is taken if the mean label is so many standard errors from zero, and if |T - U|^2 is at most that part
-# of d, so that it lengthens the steps, and passes on the noise of a, by no more; it is left at the other pair.
-TAKEN, LEFT = (4.0, 0.25), (3.0, 0.5)
+# The mean shift is taken if the mean label is so many standard errors from zero; if |T - U|^2 is at most that part of
+# d, so that it lengthens the steps, and passes on the noise of a, by no more; and if the slope is no less than that, as
+# the cap falls with it, and some 2 p / slope^2 examples per weight pass before the error falls. Else it is left.
+TAKEN, LEFT = (4.0, 0.25, 0.2), (3.0, 0.5, 0.17)
 # Half of what is safe at |U| = 4, q = -1.95: at 2 every run keeps its sign, at 4 some do not.
 CAP_OF_PROJECTION = 1.0
 LARGEST_MEAN = 4.0  # of w . x in its deviations: beyond, one label is too rare for its threshold to be known
 HALF_WIDTH = 0.3  # of the strip around w . x = 0 in which the density of inputs is counted
 # What is kept in `state`: sum of labels; the shift in use and the one asked for; slope, cap and flip rate of the last
-# review and when the next is due; of late: inputs in the strip, sum of answers, number of answers.
-LABELS, SHIFT, ASKED, SLOPE, CAP, FLIPS, REVIEW, NEAR, ANSWERS, N_ANSWERS = range(10)
+# review and when the next is due; of late: inputs in the strip, sum of |w . x|, sum of answers, number of answers.
+LABELS, SHIFT, ASKED, SLOPE, CAP, FLIPS, REVIEW, NEAR, FIELDS, ANSWERS, N_ANSWERS = range(11)
 
 
 class ShiftedBelief(NamedTuple):
@@ -90,15 +91,16 @@ def review(belief: ShiftedBelief) -> None:
     q = threshold_of(abs(label) / math.sqrt(signal))
     m, g = math.erf(q / math.sqrt(2.0)), math.sqrt(2.0 / math.pi) * math.exp(-0.5 * q * q)
     state[SLOPE] = g
-    state[FLIPS] = 0.5 - 0.5 * min(math.sqrt((label * label + signal) / (m * m + g * g)), 1.0)
+    if state[FIELDS] > 0.0:  # <y w . x> = (1 - 2p) <|w . x|>, for any law of inputs, once w is right
+        told = along / n / length_of(belief.mean) / (state[FIELDS] / state[N_ANSWERS])
+        state[FLIPS] = 0.5 - 0.5 * min(max(told, 0.0), 1.0)
     state[REVIEW] = n + d
-    was_mean = state[SHIFT] == MEAN
     if state[ASKED] > 0.0:
         state[SHIFT] = state[ASKED]
     else:
-        errors, part = LEFT if was_mean else TAKEN
+        errors, part, slope = LEFT if state[SHIFT] == MEAN else TAKEN
         clear = label * label * n >= errors * errors and square <= part * d * label * label
-        state[SHIFT] = MEAN if clear else PROJECTION
+        state[SHIFT] = MEAN if clear and g >= slope else PROJECTION
     if state[SHIFT] == MEAN:
         state[CAP] = 0.6 * 2.0 * g * math.sqrt(2.0 / math.pi) * (q / m if m > 0.0 else math.sqrt(0.5 * math.pi))
         lost = state[ANSWERS] * state[LABELS] < 0.0 and state[ANSWERS] * state[ANSWERS] > 9.0 * state[N_ANSWERS]
@@ -107,7 +109,7 @@ def review(belief: ShiftedBelief) -> None:
         lost = along <= 0.0
     if lost:
         take_direction(belief.mean, belief.labelled)
-        state[NEAR], state[ANSWERS], state[N_ANSWERS] = 0.0, 0.0, 0.0
+        state[NEAR:] = 0.0
 
 
 @kernel
@@ -116,17 +118,22 @@ def watch(state: Vector, latent: float, share: float) -> None:
     forgotten = min(share / max(2.0 * state[N_ANSWERS], 1e-300), 1.0)
     near = share if abs(latent) < HALF_WIDTH else 0.0
     state[NEAR] += near - forgotten * state[NEAR]
+    state[FIELDS] += share * abs(latent) - forgotten * state[FIELDS]
     state[ANSWERS] += share * np.sign(latent) - forgotten * state[ANSWERS]
     state[N_ANSWERS] += share - forgotten * state[N_ANSWERS]
 
 
 @kernel
 def own_rate(state: Vector, alpha: float) -> float:
-    """GAIN / (slope alpha), up to the cap. The slope is twice the density of w . x at 0: as moments tell it if inputs
-    are normal, or as it is counted, whichever is less; a rate too large costs little, one too small everything.
+    """GAIN / (slope alpha), up to the cap; the slope is twice the density of w . x at 0, for the right w.
+
+    The mean shift trusts the moments, which tell it for normal inputs long before w is right. The projection serves any
+    inputs: it also counts them, and goes by the lesser, as a rate too large costs little, and one too small everything.
     """
-    counted = (state[NEAR] + 1.0) / ((state[N_ANSWERS] + 2.0) * HALF_WIDTH)
-    return float(min(state[CAP], GAIN / (max(min(state[SLOPE], counted), 1e-9) * alpha)))
+    slope = state[SLOPE]
+    if state[SHIFT] != MEAN:
+        slope = min(slope, (state[NEAR] + 1.0) / ((state[N_ANSWERS] + 2.0) * HALF_WIDTH))
+    return float(min(state[CAP], GAIN / (max(slope, 1e-9) * alpha)))
 
 
 @vectorized_kernel
@@ -240,7 +247,7 @@ class ShiftedPoint(PerceptronEstimate[ShiftedBelief]):
     def prior(self, n_features: int) -> ShiftedBelief:
         """The point before any example."""
         mean = per_weight("prior_mean", self.prior_mean, n_features).astype(self.dtype)
-        state = np.zeros(10)
+        state = np.zeros(11)
         state[ASKED], state[FLIPS] = SHIFTS.index(self.shift), 0.5
         numbers = np.zeros(5) if self.schedule is None else self.schedule.numbers
         sums = np.zeros(n_features), np.zeros(n_features)
@@ -255,7 +262,7 @@ class ShiftedPoint(PerceptronEstimate[ShiftedBelief]):
         return ("none", *SHIFTS[1:])[int(belief.state[SHIFT])]
 
     def flip_rate(self, belief: ShiftedBelief) -> float:
-        """How often labels are flipped, as the moments of normal inputs tell it; 1/2 before anything is known."""
+        """How often labels are flipped, if the point has come close to the truth; 1/2 before anything is known."""
         return float(belief.state[FLIPS])
 
     def forget(self, belief: ShiftedBelief, discount: float = 1.0, diffusion: float = 0.0) -> None:
@@ -283,7 +290,8 @@ class ShiftedPoint(PerceptronEstimate[ShiftedBelief]):
                 array += share * value
             merged.state[LABELS] += share * part.state[LABELS]
             merged.state[NEAR:] += share * part.state[NEAR:]
-        merged.state[[NEAR, N_ANSWERS]] = np.maximum(merged.state[[NEAR, N_ANSWERS]], 0.0)
+        for place in (NEAR, FIELDS, N_ANSWERS):
+            merged.state[place] = max(merged.state[place], 0.0)
         warm = [part.state for _, part in parts if part.state[SHIFT] != WARMING_UP]
         if warm:
             merged.state[SHIFT : FLIPS + 1] = warm[0][SHIFT : FLIPS + 1]
