@@ -142,8 +142,8 @@ def test_chunks_do_not_matter(likelihood: Likelihood, posterior: Posterior[Any])
         assert other.log_evidence == pytest.approx(whole.log_evidence, rel=1e-9)
 
 
-def tilted_mean(likelihood: Any, target: float, x: float) -> float:
-    """Of the weight of `Square` once the target is known, by quadrature."""
+def exact_moments(likelihood: Any, target: float, x: float) -> tuple[float, float]:
+    """Log evidence of a target under `Square`, and the mean of its weight once it is known, by quadrature."""
     prior = stats.norm(1.0, np.sqrt(0.1))
 
     def moment(power: int) -> float:
@@ -155,7 +155,7 @@ def tilted_mean(likelihood: Any, target: float, x: float) -> float:
         )
         return float(value)
 
-    return moment(1) / moment(0)
+    return float(np.log(moment(0))), moment(1) / moment(0)
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(0.5), Probit(), FlipProbit(0.1)], ids=repr)
@@ -163,7 +163,8 @@ def tilted_mean(likelihood: Any, target: float, x: float) -> float:
 def test_samples_find_the_line_that_is_nearest(likelihood: Likelihood, target: float) -> None:
     """f = w^2 x under w ~ N(m, v) has mean (m^2 + v) x, nearest line of slope 2 m x, and 2 (v x)^2 of variance left.
 
-    With 4,000 draws the mean is off by about 2 % of its deviation. What is learnt is nearer to the exact mean.
+    With 4,000 draws the mean is off by about 2 % of its deviation. The evidence of signs is ten times nearer to the
+    exact one than that of the tangent; the weight, learnt along a line in either case, is near the exact mean.
     """
     x = np.array([[0.7]])
     sampled = FunctionLearner(Square(), likelihood, FullGaussian(), MomentMatching(), 1, n_samples=4000)
@@ -173,9 +174,10 @@ def test_samples_find_the_line_that_is_nearest(likelihood: Likelihood, target: f
     assert latent.variance[0] == pytest.approx((4.0 * 0.1 + 2.0 * 0.01) * 0.49, rel=0.1)
     for learner in (sampled, tangent):
         learner.learn_many(x, [target])
-    exact = tilted_mean(likelihood, target, 0.7)
-    assert abs(sampled.belief.mean[0] - exact) < 1.02 * abs(tangent.belief.mean[0] - exact)
-    assert abs(sampled.belief.mean[0] - exact) < 0.1
+    evidence, mean = exact_moments(likelihood, target, 0.7)
+    if not isinstance(likelihood, Gaussian):
+        assert abs(sampled.log_evidence - evidence) < 0.2 * abs(tangent.log_evidence - evidence)
+    assert abs(sampled.belief.mean[0] - mean) < 0.1
 
 
 @pytest.mark.parametrize("rule", [MomentMatching(), Variational(), Linearized()], ids=repr)
