@@ -71,7 +71,7 @@ def run_split(X: Matrix, y: Vector, seed: int) -> tuple[float, float, float, flo
     start = time.process_time()
     model = OnlineNetwork(task="regression").fit(X[learnt], y[learnt])
     spent = time.process_time() - start
-    prediction = model._predictions(X[tested])
+    prediction = model.predict_distribution(X[tested])
     low, high = prediction.interval(0.9).T
     return (
         float(np.sqrt(np.mean((prediction.mean - y[tested]) ** 2))),

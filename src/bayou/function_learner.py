@@ -27,7 +27,7 @@ from bayou.contracts import (
     Vector,
     VectorLikelihood,
 )
-from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError
+from bayou.errors import BayouError, ImproperBelief, InvalidSpec, ModelFileError
 from bayou.learner import Learner, check_fit
 from bayou.numerics.finite import any_large
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
@@ -122,7 +122,10 @@ class FunctionLearner(Learner):
 
     def _way_back(self, rows: Array) -> list[Array] | None:
         """A copy of all that learning changes, unless there is but one row: one that is unfit changes nothing."""
-        return None if len(rows) == 1 else [array.copy() for array in (*self.belief, self.noise)]
+        return None if len(rows) == 1 else self._copies()
+
+    def _copies(self) -> list[Array]:
+        return [array.copy() for array in (*self.belief, self.noise)]
 
     def _absorb(
         self,
@@ -134,20 +137,26 @@ class FunctionLearner(Learner):
         before: list[Array] | None = None,
     ) -> Prediction:
         record = self._record(len(rows))
-        if self.n_samples or self._function is None:
-            done = self._learn_one_by_one(rows, mask, targets, weights, record)
-        else:
-            learn = self._passes.learn_vector if self._vector else self._passes.learn
-            given = self.belief, self._kernels, self._params, self._function, self._layout
-            done = learn(*given, rows, mask, targets, weights, self.noise, record)
-        if done < len(rows):
+        one_by_one = self.n_samples > 0 or self._function is None
+        if before is None and (one_by_one or weights.size):  # even one example may be learnt in parts
+            before = self._copies()
+        try:
+            if one_by_one:
+                done = self._learn_one_by_one(rows, mask, targets, weights, record)
+            else:
+                learn = self._passes.learn_vector if self._vector else self._passes.learn
+                given = self.belief, self._kernels, self._params, self._function, self._layout
+                done = learn(*given, rows, mask, targets, weights, self.noise, record)
+            if done < len(rows):
+                any_large(rows)
+                raise ImproperBelief(
+                    f"row {done} has a latent that is not finite: the function, its gradient or the belief is too "
+                    "large there. No row was learnt."
+                )
+        except BayouError:
             for array, saved in zip((*self.belief, self.noise), before or (), strict=False):
                 array[...] = saved
-            any_large(rows)
-            raise ImproperBelief(
-                f"row {done} has a latent that is not finite: the function, its gradient or the belief is too large "
-                "there. No row was learnt."
-            )
+            raise
         prediction = Prediction(self.likelihood, record if self._vector else record[0], single)
         values = record[0, :, -1]
         if np.isnan(values).any():  # the rule does not compute the evidence

@@ -90,6 +90,10 @@ class NumberEstimator(OnlineEstimator):
         prediction = self._predictions(X)
         return (prediction.mean, np.sqrt(prediction.variance)) if return_std else prediction.mean
 
+    def predict_distribution(self, X: ArrayLike) -> Prediction:
+        """All that is known of the target of each row: mean, variance, quantiles, the log density of any value."""
+        return self._predictions(X)
+
     def predict_var(self, X: ArrayLike) -> Vector:
         """Predictive variance of the target of each row."""
         variance: Vector = self._predictions(X).variance
