@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayou.encoders import Standardizer
     from bayou.estimators import (
+        NetworkClassifier,
+        NetworkRegressor,
         NormalisedPerceptron,
         OnlineClassifier,
         OnlineCounter,
+        OnlineNetwork,
         OnlineRegressor,
         ShiftedPerceptron,
+        ThresholdedFunction,
     )
     from bayou.function_learner import FunctionLearner
-    from bayou.functions import Network
+    from bayou.functions import JaxFunction, Network
     from bayou.learner import Learner
     from bayou.likelihoods import (
         BoltzmannStep,
@@ -63,6 +67,7 @@ __all__ = [
     "FunctionLearner",
     "Gaussian",
     "Iterated",
+    "JaxFunction",
     "Learner",
     "Linearized",
     "Logistic",
@@ -71,11 +76,14 @@ __all__ = [
     "NaturalGradient",
     "NegativeBinomial",
     "Network",
+    "NetworkClassifier",
+    "NetworkRegressor",
     "NormalInverseGamma",
     "NormalisedPerceptron",
     "OnlineClassifier",
     "OnlineCounter",
     "OnlineGradient",
+    "OnlineNetwork",
     "OnlineRegressor",
     "OptimalRate",
     "Ordinal",
@@ -92,6 +100,7 @@ __all__ = [
     "Standardizer",
     "Step",
     "StudentT",
+    "ThresholdedFunction",
     "Variational",
     "VariationalPerceptron",
     "load",
@@ -100,9 +109,10 @@ __all__ = [
 
 _NAMES = {
     "encoders": "Standardizer",
-    "estimators": "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineRegressor ShiftedPerceptron",
+    "estimators": "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
+    "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",
-    "functions": "Network",
+    "functions": "JaxFunction Network",
     "learner": "Learner",
     "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
     "StudentT",

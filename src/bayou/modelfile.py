@@ -22,20 +22,20 @@ import re
 import reprlib
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from importlib import import_module
+from inspect import signature
 from io import BufferedReader
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import likelihoods, posteriors, rules, schedules
-from bayou.contracts import Posterior, Spec, State
+from bayou import functions, likelihoods, posteriors, rules, schedules
+from bayou.contracts import Code, Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
 FORMAT_VERSION = 1
@@ -45,23 +45,33 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 
 # Names, not classes: estimators lie above this module, and are imported when a file asks for one.
 MODELS = {
+    "FunctionLearner": "bayou.function_learner",
     "Learner": "bayou.learner",
+    "NetworkClassifier": "bayou.estimators",
+    "NetworkRegressor": "bayou.estimators",
     "NormalisedPerceptron": "bayou.estimators",
     "OnlineClassifier": "bayou.estimators",
     "OnlineCounter": "bayou.estimators",
+    "OnlineNetwork": "bayou.estimators",
     "OnlineRegressor": "bayou.estimators",
     "ShiftedPerceptron": "bayou.estimators",
+    "ThresholdedFunction": "bayou.estimators",
 }
 SPECS: dict[str, type[Spec]] = {
-    name: getattr(home, name) for home in (likelihoods, rules, posteriors, schedules) for name in home.__all__
+    name: getattr(home, name)
+    for home in (functions, likelihoods, rules, posteriors, schedules)
+    for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.
 LATER_FIELDS = {"Logistic": {"noise_scale"}}
 DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
 MANIFEST = ("checksum", "format_version", "bayou_version", "class", "config", "arrays")
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-TAGS = ({"spec", "fields"}, {"tuple"}, {"float"}, {"dict"})  # keys of what JSON has no word for
+# Keys of what JSON has no word for. Code is not in the file: it has the name, and whoever loads it has the function.
+TAGS = ({"spec", "fields"}, {"tuple"}, {"float"}, {"dict"}, {"array"}, {"code"})
 NO_CHECKSUM = "0" * 64
+Functions: TypeAlias = Mapping[str, Callable[..., Any]]
+NONE: Functions = {}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -80,8 +90,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     _write_whole(Path(path).resolve(), _chunks(name, model.to_state()))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], functions: Functions | None = None) -> Any:
     """The model that a file holds; it continues to the last bit.
+
+    A function that the user wrote is code, which the file does not hold: ``functions`` gives it, by the name that the
+    file has for it.
 
     A file that is damaged, foreign, hostile or too new raises `ModelFileError`, and is safe to try.
     """
@@ -90,7 +103,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if not stat.S_ISREG(file.stat().st_mode):
             raise ModelFileError("it must be a regular file; got a folder or a device.")
         with file.open("rb") as stream:
-            return _restore(*_read(stream))
+            return _restore(*_read(stream), functions or NONE)
     except ModelFileError as error:
         raise ModelFileError(f"{file} cannot be loaded: {error}") from error
 
@@ -122,7 +135,12 @@ def _encode(value: Any) -> Any:
         name = type(value).__name__
         if SPECS.get(name) is not type(value):
             raise InvalidSpec(f"a model file can hold the specs that bayou exports; got {value!r}.")
-        return {"spec": name, "fields": {field: _encode(getattr(value, field)) for field in _field_names(type(value))}}
+        values = value.arguments() if isinstance(value, functions.JaxFunction) else vars(value)
+        return {"spec": name, "fields": {field: _encode(values[field]) for field in _field_names(type(value))}}
+    if isinstance(value, Code):
+        return {"code": value.name}
+    if isinstance(value, np.ndarray):
+        return {"array": _encode(value.astype(np.float64).tolist())}
     if isinstance(value, dict):
         if set(value) in TAGS or not all(isinstance(key, str) for key in value):
             return {"dict": [[_encode(key), _encode(item)] for key, item in value.items()]}
@@ -137,24 +155,36 @@ def _encode(value: Any) -> Any:
     raise TypeError(f"a model file can hold numbers, strings, specs, lists and dictionaries; got {value!r}.")
 
 
-def _decode(value: Any) -> Any:
-    """The value that `_encode` made this of."""
+def _decode(value: Any, given: Functions = NONE) -> Any:
+    """The value that `_encode` made this of; the functions that it names are those given."""
     if isinstance(value, list):
-        return [_decode(item) for item in value]
+        return [_decode(item, given) for item in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {"spec", "fields"}:
-        return _decode_spec(value["spec"], value["fields"])
+        return _decode_spec(value["spec"], value["fields"], given)
+    if value.keys() == {"code"}:
+        return _code(value["code"], given)
+    if value.keys() == {"array"}:
+        return np.array(_decode(value["array"]), dtype=np.float64)
     if value.keys() == {"tuple"}:
-        return tuple(_decode(item) for item in value["tuple"])
+        return tuple(_decode(item, given) for item in value["tuple"])
     if value.keys() == {"float"}:
         return NOT_FINITE[value["float"]]
     if value.keys() == {"dict"}:
-        return {_decode(key): _decode(item) for key, item in value["dict"]}
-    return {key: _decode(item) for key, item in value.items()}
+        return {_decode(key): _decode(item, given) for key, item in value["dict"]}
+    return {key: _decode(item, given) for key, item in value.items()}
 
 
-def _decode_spec(name: str, values: dict[str, Any]) -> Spec:
+def _code(name: Any, given: Functions) -> Callable[..., Any]:
+    """The user's own function of that name: no other is ever called."""
+    if not isinstance(name, str) or name not in given:
+        said = f"it knows a function by the name {reprlib.repr(name)}, but not its code"
+        raise ModelFileError(f"{said}: load(path, functions={{{reprlib.repr(name)}: the function}}) must give it.")
+    return given[name]
+
+
+def _decode_spec(name: str, values: dict[str, Any], given: Functions) -> Spec:
     if name not in SPECS:
         raise ModelFileError(f"a spec must be one that this bayou has; got {reprlib.repr(name)}.")
     if (
@@ -164,11 +194,11 @@ def _decode_spec(name: str, values: dict[str, Any]) -> Spec:
     ):
         wanted = ", ".join(_field_names(SPECS[name])) or "none"
         raise ModelFileError(f"the fields of {name} must be {wanted}; got {reprlib.repr(list(values))}.")
-    return SPECS[name](**{field: _decode(value) for field, value in values.items()})
+    return SPECS[name](**{field: _decode(value, given) for field, value in values.items()})
 
 
 def _field_names(spec: type[Spec]) -> list[str]:
-    return [field.name for field in fields(spec)]  # type: ignore[arg-type]  # every spec is a dataclass
+    return list(signature(spec).parameters)
 
 
 # Writing
@@ -350,11 +380,11 @@ def _declared(arrays: list[Any]) -> list[_Declared]:
     return found
 
 
-def _restore(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+def _restore(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]], given: Functions) -> Any:
     """The model that the manifest and the arrays describe, if it takes up all that they say."""
     name = manifest["class"]
     try:
-        config = _decode(manifest["config"])
+        config = _decode(manifest["config"], given)
         _check_sizes(config, sum(array.nbytes for array in arrays.values()))
         native = {key: array.astype(array.dtype.name, copy=False) for key, array in arrays.items()}
         model = _model_class(name).from_state(State(config, native))

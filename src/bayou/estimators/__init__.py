@@ -5,12 +5,27 @@ OnlineRegressor         numbers, with intervals; the noise is learnt
 OnlineCounter           counts
 NormalisedPerceptron    two classes that a hyperplane divides, by a perceptron
 ShiftedPerceptron       two classes with flipped labels, by a perceptron
+OnlineNetwork           numbers or classes, by a small network; NetworkRegressor, NetworkClassifier: one or the other
+ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
+from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
 from bayou.estimators.normalised_perceptron import NormalisedPerceptron
+from bayou.estimators.online_network import OnlineNetwork
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.estimators.shifted_perceptron import ShiftedPerceptron
+from bayou.estimators.thresholded_function import ThresholdedFunction
 
-__all__ = ["NormalisedPerceptron", "OnlineClassifier", "OnlineCounter", "OnlineRegressor", "ShiftedPerceptron"]
+__all__ = [
+    "NetworkClassifier",
+    "NetworkRegressor",
+    "NormalisedPerceptron",
+    "OnlineClassifier",
+    "OnlineCounter",
+    "OnlineNetwork",
+    "OnlineRegressor",
+    "ShiftedPerceptron",
+    "ThresholdedFunction",
+]

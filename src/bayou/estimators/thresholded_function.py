@@ -78,7 +78,8 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
     with the doubt that follows from it, near the boundary or far.
 
     ``classes`` names both labels, for streams that do not show them at once. ``name`` is what a model file calls the
-    function, by default as the code does: `bayou.load(path, functions={name: function})`.
+    function, by default as the code does: `bayou.load(path, functions={name: function})`; a ``start`` that is a
+    function is called ``name + ".start"`` there.
 
     >>> import numpy as np
     >>> from bayou import ThresholdedFunction
@@ -412,9 +413,10 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
     def to_state(self) -> State:
         """All that this estimator is, as data; of the function its name."""
         params = self.get_params(deep=False)
-        params["function"] = Code(name_of(self.function, self.name))
+        name = params["name"] = name_of(self.function, self.name)  # what it is called here, whatever the code there
+        params["function"] = Code(name)
         if callable(self.start):
-            params["start"] = Code(name_of(self.start, None))
+            params["start"] = Code(f"{name}.start")
         else:
             plain = jax().tree_util.tree_map(lambda leaf: np.asarray(leaf, dtype=np.float64), self.start)
             params["start"] = plain

@@ -45,6 +45,9 @@ SEARCH = 200.0  # examples per weight after which they become smaller, as one ov
 MARGIN = 2.0  # eta0 lambda_min(B) where the rate is chosen: the best for a hyperplane, and far enough from 1
 ENOUGH = 10.0  # examples near the boundary, per weight, from which B can be told
 FLAT = 1e-3  # of the largest eigenvalue: below, the boundary moves too little to matter, or not at all
+# A direction counts if the gradient along it is as large on the boundary as around it: both means are then alike, up to
+# the integral of |K|, 1.24. That of the scale of f vanishes on the boundary, and its mean with K as fast as h^4.
+AT_LEAST = 0.3
 LARGEST_FLIP_RATE = 0.45
 CAUTION, CERTAINTY = 1.0, 4.0  # standard errors below and above the share of flipped labels
 
@@ -54,6 +57,7 @@ class Tally(NamedTuple):
 
     weights: Any
     matrix: Any  # B
+    around: Any  # the same with the absolute value of the kernel
     total: Any  # weight of all examples
     near: Any  # share of examples within the kernel
     size: Any  # |f|
@@ -77,8 +81,8 @@ class Rate(NamedTuple):
 def nothing(start: Vector) -> Tally:
     """Before any example."""
     zeros = {name: np.zeros(()) for name in Tally._fields}
-    matrix = np.zeros((start.size, start.size))
-    return Tally(**zeros)._replace(weights=start.copy(), matrix=matrix, floor=np.ones(()))
+    matrices = {name: np.zeros((start.size, start.size)) for name in ("matrix", "around")}
+    return Tally(**zeros)._replace(weights=start.copy(), floor=np.ones(()), **matrices)
 
 
 def kernel(u: Any) -> Any:
@@ -130,9 +134,10 @@ def _one_step(tangent: Callable[..., Any], tally: Tally, rate: Rate, p: Any, exa
     seen, size = numpy.where(total > 0.0, total, 1.0), numpy.abs(value)
     mean_size = tally.size + share * (size - tally.size)
     width = numpy.maximum(WIDTH * mean_size * seen ** (-1.0 / 9.0), 1e-300)
-    bump = kernel(value / width) / width
+    bump, square = kernel(value / width) / width, gradient[:, None] * gradient[None, :]
     noted = tally._replace(
-        matrix=tally.matrix + share * (bump * gradient[:, None] * gradient[None, :] - tally.matrix),
+        matrix=tally.matrix + share * (bump * square - tally.matrix),
+        around=tally.around + share * (numpy.abs(bump) * square - tally.around),
         total=total,
         near=tally.near + share * ((size < width) - tally.near),
         size=mean_size,
@@ -184,9 +189,9 @@ def boundary(tally: Tally) -> Boundary:
     matrix = np.asarray(tally.matrix)
     size = matrix.shape[-1]
     n_near = np.asarray(tally.near * WORTH * tally.total) / size
-    values = np.linalg.eigvalsh(matrix)
-    largest = values[..., -1:]
-    matters = (values > FLAT * largest) & (largest > 0.0)
+    values, vectors = np.linalg.eigh(matrix)
+    around = np.einsum("...ji,...jk,...ki->...i", vectors, np.asarray(tally.around), vectors)
+    matters = (values > FLAT * values[..., -1:]) & (values > AT_LEAST * around) & (values > 0.0)
     lowest = np.min(np.where(matters, values, np.inf), axis=-1)
     known = (n_near >= ENOUGH) & np.isfinite(lowest)
     return Boundary(np.where(known, lowest, np.nan), size - matters.sum(axis=-1), n_near)
