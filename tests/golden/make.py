@@ -51,6 +51,11 @@ MODELS: dict[str, Callable[[], Any]] = {
         bayou.Probit(), bayou.ShiftedPoint("mean", bayou.PowerLawRate(2.0, largest=0.5))
     ),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
+    "learner-network": lambda: bayou.FunctionLearner(
+        bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
+    ),
+    "network-of-classes": lambda: bayou.NetworkClassifier(2, posterior=bayou.DiagonalGaussian()),
+    "network-of-numbers": lambda: bayou.OnlineNetwork(2, posterior=bayou.LowRankGaussian(rank=2)),
     "normalised-perceptron": bayou.NormalisedPerceptron,
     "shifted-perceptron": lambda: bayou.ShiftedPerceptron("projection"),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
@@ -62,6 +67,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 LABELS = {
     "classifier": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
+    "network-of-classes": (1, 0, 2),
     "normalised-perceptron": ("no", "yes"),
     "shifted-perceptron": (0, 1),
 }
@@ -89,7 +95,9 @@ def _tell(model: Any) -> dict[str, Any]:
             "n_examples": model.n_examples,
             "log_evidence": model.log_evidence,
         }
-    told = {"coef": model.coef_.tolist(), "n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
+    told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
+    if hasattr(model, "coef_"):
+        told["coef"] = model.coef_.tolist()
     if isinstance(model, bayou.OnlineClassifier):
         told["classes"] = model.classes_.tolist()
         return told | {"mean": model.predict_proba(_rows(1000, 5)).tolist()}
