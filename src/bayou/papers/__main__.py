@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bayou.papers import deoliveira2007, opper1998
+from bayou.papers import barkai1995, deoliveira2007, opper1998
 from bayou.papers.claims import Claim, Effort, Experiment, Findings, Paper, Verdict
 from bayou.papers.ensembles import run_replicas, times_of
 from bayou.papers.figures import draw, require_matplotlib, write_data
 from bayou.papers.opper1998 import figure_2
 
-PAPERS = {paper.name: paper for paper in (opper1998.PAPER, deoliveira2007.PAPER)}
+PAPERS = {paper.name: paper for paper in (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER)}
 OUTPUT = Path("out/papers")
 MISUSED = 2  # the exit code of argparse, too
 CORES = os.cpu_count() or 1
