@@ -14,6 +14,7 @@ exclude that U . W0 is as large as it is here.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -178,7 +179,7 @@ def run(effort: Effort) -> Findings:
     """Perceptrons on the same examples; Bayesians on others, and not as far."""
     alphas = tuple(alpha for alpha in ALPHAS if not effort.quick or alpha <= 200.0)
     measured = effort.ensemble(
-        list(PERCEPTRONS.values()), WORLD, times_of(alphas, N_WEIGHTS), full=100, quick=8, measure=WORLD.measure
+        list(PERCEPTRONS.values()), WORLD, times_of(alphas, N_WEIGHTS), full=100, quick=6, measure=WORLD.measure
     )
     bayes_alphas = SOON if effort.quick else BAYES_ALPHAS
     beliefs = effort.ensemble(
@@ -213,17 +214,17 @@ def simulated(measured: Ensemble, effort: Effort) -> list[Verdict]:
     """The perceptrons beside the equations of the plane of W0 and U."""
     verdicts = []
     names = list(PERCEPTRONS)
-    for alpha, claim in PLAIN.items():
-        if alpha * N_WEIGHTS in measured.times:
-            (theory,) = off_centre_curve(TASK, told_rate, [alpha]).error
-            verdicts.append(judge(claim, float(theory), measured.at(round(alpha * N_WEIGHTS)), quick=effort.quick))
+    reached = [alpha for alpha in PLAIN if alpha * N_WEIGHTS in measured.times]
+    expected = off_centre_curve(TASK, told_rate, reached).error
+    for alpha, theory in zip(reached, expected.tolist(), strict=True):
+        found = measured.at(round(alpha * N_WEIGHTS))
+        verdicts.append(judge(PLAIN[alpha], theory, found, quick=effort.quick))
     if not effort.quick:
-        place = names.index("mean shift")
-        for alpha, claim in LEARNED.items():
-            (theory,) = off_centre_curve(TASK, told_rate, [alpha], rule="learned").error - TASK.flip_rate
-            found = measured.at(round(alpha * N_WEIGHTS), place)
+        expected = off_centre_curve(TASK, told_rate, list(LEARNED), rule="learned").error - TASK.flip_rate
+        for (alpha, claim), theory in zip(LEARNED.items(), expected.tolist(), strict=True):
+            found = measured.at(round(alpha * N_WEIGHTS), names.index("mean shift"))
             excess = Estimate(found.mean - TASK.flip_rate, found.standard_error)
-            verdicts.append(judge(claim, float(theory), excess))
+            verdicts.append(judge(claim, theory, excess))
     last = measured.values[:, :, -1, 0]
     for name, claim in ALL_FOUND.items():
         successes = last[:, names.index(name)] < FOUND
@@ -267,13 +268,14 @@ def pictures(
 
     def series(floor: float, power: float) -> tuple[Series, ...]:
         x, above = grid**power, TASK.flip_rate - floor
-        return (
+        shown = (
             line("(18), as printed", x, above + LAW(grid), "dashed", GREY),
             line("plain rule, N → ∞", x, plain - floor, "solid", ORANGE),
             line(f"where it ends: 0.2 + {end - TASK.flip_rate:.4f}", x, np.full_like(x, end - floor), "dotted", ORANGE),
             line("mean shift, N → ∞", x, shifted - floor, "solid", INK),
             *_points(measured, errors, alphas, bayes_alphas, floor, power),
         )
+        return tuple(_from_left(each) for each in shown)
 
     return (
         Picture(
@@ -296,6 +298,13 @@ def pictures(
             ylim=(0.003, 4.0),
         ),
     )
+
+
+def _from_left(series: Series) -> Series:
+    """The same points in the order of x."""
+    order = np.argsort(series.x)
+    bars = None if series.standard_error is None else series.standard_error[order]
+    return replace(series, x=series.x[order], y=series.y[order], standard_error=bars)
 
 
 def _points(
