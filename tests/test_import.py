@@ -8,7 +8,7 @@ import pytest
 
 import bayou
 
-HEAVY = ["llvmlite", "matplotlib", "numba", "numpy", "river", "safetensors", "scipy", "sklearn"]
+HEAVY = ["jax", "llvmlite", "matplotlib", "numba", "numpy", "river", "safetensors", "scipy", "sklearn"]
 
 
 def test_nothing_heavy_is_imported(run_python: Callable[..., str]) -> None:
