@@ -1,10 +1,10 @@
 """Barkai, Seung and Sompolinsky 1995, "On-line learning of dichotomies".
 
-Schedules of the perceptron's rate, a shift that takes the noise of labels out of it, and one weight behind a threshold;
-beside the perceptrons the Bayesian learners of the same examples.
+Schedules of the perceptron's rate, a shift that takes the noise of labels out of it, one weight behind a threshold, and
+smooth functions behind one; beside the perceptrons the Bayesian learners of the same examples.
 """
 
-from bayou.papers.barkai1995 import figure_1, figure_2, section_2, section_3, stationary, zero_mean
+from bayou.papers.barkai1995 import figure_1, figure_2, section_2, section_3, section_4, stationary, zero_mean
 from bayou.papers.claims import Paper
 
 PAPER = Paper(
@@ -18,5 +18,6 @@ PAPER = Paper(
         section_3.EXPERIMENT,
         zero_mean.EXPERIMENT,
         stationary.EXPERIMENT,
+        section_4.EXPERIMENT,
     ),
 )
