@@ -11,32 +11,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bayou.contracts import Code, Matrix, Schedule, State, Vector
-from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError, SlowSchedule
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidTarget, ModelFileError, SlowSchedule
 from bayou.estimators.online import _name, _number
 from bayou.estimators.thresholds import (
-    LARGEST_FLIP_RATE,
     WORTH,
     Boundary,
     Rate,
     Tally,
     boundary,
+    check_flip_rate,
     chosen_rate,
     flip_rate,
+    given_rate,
     next_look,
     nothing,
     one_pass,
     present_rate,
 )
+from bayou.estimators.two_classes import checked_labels, probabilities, signs_of, smoothed_error_rate, two_classes
 from bayou.functions.jax_function import Shape, double_precision, flattened, jax, name_of, padded
 
 LENGTHS = (1, 16, 256, 4096)  # of what is compiled: one example, and chunks
 SURE = 50.0  # examples near the boundary, per weight, from which the schedule is judged
-LARGEST_DOUBT = 0.5 - 1e-9  # the class that is predicted is never the less probable one
 
 
 @lru_cache(maxsize=64)
@@ -113,9 +112,9 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything and learn the rows in order, in one pass."""
         rows = self._rows(X, reset=True)
-        labels, weights = self._labels(y, rows), self._weights(sample_weight, rows)
-        named = self._named(labels if self.classes is None else self.classes)
-        signs = self._signs(labels, named)
+        labels, weights = checked_labels(y, len(rows), type(self).__name__), self._weights(sample_weight, rows)
+        named = two_classes(labels if self.classes is None else self.classes, type(self).__name__)
+        signs = signs_of(labels, named)
         self._begin(rows.shape[1], named)
         self._learn_rows(rows, signs, weights)
         return self
@@ -138,15 +137,15 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         A weight multiplies the step, and counts as so many examples.
         """
         rows = self._rows(X, reset=not self._begun())
-        labels, weights = self._labels(y, rows), self._weights(sample_weight, rows)
+        labels, weights = checked_labels(y, len(rows), type(self).__name__), self._weights(sample_weight, rows)
         given = self.classes if classes is None else classes
         if self._begun():
             named = self.classes_
-            if classes is not None and list(self._named(classes)) != list(named):
-                raise InvalidTarget(f"`classes` must be those learnt so far, {list(named)}; got {list(classes)}.")  # type: ignore[arg-type]  # `_named` took it
+            if classes is not None and list(two_classes(classes, type(self).__name__)) != list(named):
+                raise InvalidTarget(f"`classes` must be those learnt so far, {list(named)}; got {list(classes)}.")  # type: ignore[arg-type]  # two classes were found in it
         else:
-            named = self._named(labels if given is None else given)
-        signs = self._signs(labels, named)
+            named = two_classes(labels if given is None else given, type(self).__name__)
+        signs = signs_of(labels, named)
         if not self._begun():
             self._begin(rows.shape[1], named)
         return self._learn_rows(rows, signs, weights)
@@ -162,8 +161,8 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         elif self.classes is None and not isinstance(label, bool):
             raise InvalidTarget(f"`classes` must name both labels before the first comes alone; got {label!r}.")
         else:
-            named = self._named([False, True] if self.classes is None else self.classes)
-        signs = self._signs(np.array([label]), named)
+            named = two_classes([False, True] if self.classes is None else self.classes, type(self).__name__)
+        signs = signs_of(np.array([label]), named)
         row, names = self._one_row(x)
         if not self._begun():
             self._begin(row.shape[1], named, names)
@@ -171,13 +170,10 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
 
     def _begin(self, n_features: int, named: NDArray[Any], names: list[Hashable] | None = None) -> None:
         name = name_of(self.function, self.name)
-        if self.flip_rate != "learn" and not (
-            isinstance(self.flip_rate, (int, float)) and 0.0 <= self.flip_rate <= LARGEST_FLIP_RATE
-        ):
-            raise InvalidSpec(f"`flip_rate` must be from 0 to {LARGEST_FLIP_RATE}, or 'learn'; got {self.flip_rate!r}.")
+        check_flip_rate(self.flip_rate)
         with double_precision():
             start, shape = flattened(self.start(n_features) if callable(self.start) else self.start, name)
-        rate = self._given_rate(start.size)
+        rate = given_rate(self.schedule, start.size)
         one_pass(
             self.function, shape, n_features, name
         )  # raises, before anything changes, if the function does not fit
@@ -186,23 +182,6 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         self._tally, self._rate, self._n_rows = nothing(start), rate, 0
         self._boundary = boundary(self._tally)
         self._warned = False
-
-    def _given_rate(self, n_weights: int) -> Rate:
-        """The schedule in terms of examples, not of examples per weight."""
-        if self.schedule is None:
-            return chosen_rate(np.array(np.nan))
-        if isinstance(self.schedule, Schedule):
-            scale, power, offset, largest, by_mistakes = self.schedule.numbers.tolist()
-            if by_mistakes:
-                raise InvalidSpec(
-                    f"`schedule` must go by the clock: mistakes tell a hyperplane's; got {self.schedule}."
-                )
-            values = scale * n_weights ** (power - 1.0), power, offset * n_weights, largest / n_weights, 0.0
-        elif isinstance(self.schedule, (int, float)) and 0.0 < self.schedule < math.inf:
-            values = float(self.schedule), 0.0, 0.0, math.inf, 0.0
-        else:
-            raise InvalidSpec(f"`schedule` must be None, a positive rate or a Schedule; got {self.schedule!r}.")
-        return Rate(*(np.array(value) for value in values))
 
     def _learn_rows(self, rows: Matrix, signs: Vector, weights: Vector) -> Matrix:
         name = name_of(self.function, self.name)
@@ -229,7 +208,7 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
                     f"{name!r} and its gradient must be finite; in row {row} they are not: its features or the steps "
                     "are too large."
                 )
-            given.append(_probabilities(values, wrong, total))
+            given.append(probabilities(values, smoothed_error_rate(wrong, WORTH * total)))
             self._tally, self._n_rows, start = tally, self._n_rows + stop - start, stop
             if self._n_rows == look:
                 self._look()
@@ -281,35 +260,6 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
             raise InvalidFeatures(f"feature {missing!r} must be there: {type(self).__name__} takes no missing values.")
         return row, names
 
-    def _labels(self, y: ArrayLike, rows: Matrix) -> NDArray[Any]:
-        if y is None:
-            raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        if len(labels) != len(rows):
-            raise InvalidTarget(f"`y` must have one label per row, {len(rows)}; got {len(labels)}.")
-        return labels
-
-    def _named(self, labels: Any) -> NDArray[Any]:
-        found: NDArray[Any] = np.unique(np.asarray(labels))
-        if len(found) != 2:
-            raise InvalidTarget(
-                f"Only binary classification is supported: {type(self).__name__} needs exactly two classes; got "
-                f"{len(found)} class{'es' * (len(found) != 1)}, {found[:5].tolist()}."
-            )
-        return found
-
-    @staticmethod
-    def _signs(labels: NDArray[Any], named: NDArray[Any]) -> Vector:
-        codes = {label: code for code, label in enumerate(named.tolist())}
-        values, inverse = np.unique(labels, return_inverse=True)
-        for value in values.tolist():
-            if value not in codes:
-                raise InvalidTarget(f"`y` must hold labels of `classes`, {named.tolist()}; got {value!r}.")
-        signs: Vector = np.array([2.0 * codes[value] - 1.0 for value in values.tolist()])[inverse]
-        return signs
-
     def _weights(self, sample_weight: ArrayLike | None, rows: Matrix) -> Vector:
         weights: Vector = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         return weights
@@ -330,7 +280,7 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probability of each class, in the order of ``classes_``: one minus the error rate for the one predicted."""
         values = self.decision_function(X)
-        return _probabilities(values, self._tally.wrong, self._tally.total)
+        return probabilities(values, self.error_rate_)
 
     def predict_one(self, x: Mapping[Hashable, Any] | ArrayLike) -> Any:
         """The class of a dict or of one row; None before anything was learnt."""
@@ -342,7 +292,7 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         if not self._begun():
             return {}
         values = self._decide(self._one_row(x)[0])
-        row = _probabilities(values, self._tally.wrong, self._tally.total)[0]
+        row = probabilities(values, self.error_rate_)[0]
         return dict(zip(self.classes_.tolist(), row.tolist(), strict=True))
 
     def _decide(self, rows: Matrix) -> Vector:
@@ -374,7 +324,7 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
     def error_rate_(self) -> float:
         """Share of recent examples that were predicted wrongly, before they were learnt."""
         self._check_begun()
-        return float(_error_rate(self._tally.wrong, self._tally.total))
+        return float(smoothed_error_rate(self._tally.wrong, WORTH * self._tally.total))
 
     @property
     def flip_rate_(self) -> float:
@@ -488,16 +438,3 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         if self._begun():
             start = self.start(self._width) if callable(self.start) else self.start
             self._shape = flattened(start, name_of(self.function, self.name))[1]
-
-
-def _error_rate(wrong: Any, total: Any) -> Any:
-    """The share of mistakes, with one of each more."""
-    worth = WORTH * total
-    return (worth * wrong + 1.0) / (worth + 2.0)
-
-
-def _probabilities(values: Vector, wrong: Any, total: Any) -> Matrix:
-    """Of the two classes, per value of f."""
-    doubt = np.minimum(_error_rate(wrong, total), LARGEST_DOUBT)
-    second = np.where(values > 0.0, 1.0 - doubt, doubt)
-    return np.column_stack([1.0 - second, second])

@@ -27,6 +27,7 @@ trust it may never find the solution.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -34,7 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Vector
+from bayou.contracts import Schedule, Vector
+from bayou.errors import InvalidSpec
 from bayou.functions.jax_function import Shape, checked, jax
 
 MEMORY = 4.0  # means weigh the past by its (MEMORY - 1)th power
@@ -203,6 +205,28 @@ def chosen_rate(lowest: Any) -> Rate:
     scale = np.where(known, MARGIN / np.where(known, lowest, 1.0), np.inf)
     zero, one = np.zeros_like(scale), np.ones_like(scale)
     return Rate(scale, one, zero, one * np.inf, REACH * one)
+
+
+def given_rate(schedule: Schedule | float | None, n_weights: int) -> Rate:
+    """A schedule in terms of examples, not of examples per weight."""
+    if schedule is None:
+        return chosen_rate(np.array(np.nan))
+    if isinstance(schedule, Schedule):
+        scale, power, offset, largest, by_mistakes = schedule.numbers.tolist()
+        if by_mistakes:
+            raise InvalidSpec(f"`schedule` must go by the clock: mistakes tell a hyperplane's; got {schedule}.")
+        values = scale * n_weights ** (power - 1.0), power, offset * n_weights, largest / n_weights, 0.0
+    elif isinstance(schedule, (int, float)) and 0.0 < schedule < math.inf:
+        values = float(schedule), 0.0, 0.0, math.inf, 0.0
+    else:
+        raise InvalidSpec(f"`schedule` must be None, a positive rate or a Schedule; got {schedule!r}.")
+    return Rate(*(np.array(value) for value in values))
+
+
+def check_flip_rate(given: Any) -> None:
+    """Raise unless it is a rate or the word."""
+    if given != "learn" and not (isinstance(given, (int, float)) and 0.0 <= given <= LARGEST_FLIP_RATE):
+        raise InvalidSpec(f"`flip_rate` must be from 0 to {LARGEST_FLIP_RATE}, or 'learn'; got {given!r}.")
 
 
 def next_look(n_rows: int) -> int:
