@@ -36,6 +36,7 @@ from bayou.numerics.sites import pieces
 from bayou.numerics.tangents import function_kernels
 from bayou.numerics.validation import checked_weights
 from bayou.prediction import Prediction, latent_of
+from bayou.rules import MomentMatching
 
 ROWS_AT_ONCE = 256  # of a function that is not compiled: so many gradients are held in memory
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
@@ -73,7 +74,7 @@ class FunctionLearner(Learner):
         seed: int = 0,
     ) -> None:
         check_fit(likelihood, posterior, rule)
-        _check_function(function, likelihood, posterior)
+        _check_function(function, likelihood, posterior, rule)
         _check_options(likelihood, learn_noise, n_samples)
         self.function, self.learn_noise, self.n_samples, self.seed = function, learn_noise, n_samples, seed
         self.noise = first_noise() if learn_noise else _NOTHING
@@ -252,13 +253,15 @@ class FunctionLearner(Learner):
 
     # --- as a value
 
-    def extend(self, n_features: int, likelihood: Likelihood | None = None) -> None:
+    def extend(self, n_features: int, likelihood: Likelihood | None = None, rule: Rule | None = None) -> None:
         """Make room for more features, or for a likelihood of more latents; of what is new, only the prior is known."""
         places = getattr(self.function, "places", None)
         if places is None:
             raise InvalidSpec(f"{self.function!r} has a fixed number of features and outputs.")
         self.likelihood = self.likelihood if likelihood is None else likelihood
+        self.rule = self.rule if rule is None else rule
         wider = replace(self.function, n_outputs=self.likelihood.n_latents)  # type: ignore[type-var]  # a dataclass
+        _check_function(wider, self.likelihood, self.posterior, self.rule)
         kept = places(self.n_features, wider, n_features)
         known, size = self.belief, self.belief.mean.size
         self.function, self.n_features = wider, n_features
@@ -309,7 +312,7 @@ class FunctionLearner(Learner):
         return f"FunctionLearner({parts}, n_features={self.n_features})"
 
 
-def _check_function(function: Function, likelihood: Likelihood, posterior: Posterior[Any]) -> None:
+def _check_function(function: Function, likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
     """Raise unless the function fits the others."""
     if not isinstance(function, Function):
         raise InvalidSpec(f"`function` must be a Function; got {function!r}.")
@@ -317,6 +320,8 @@ def _check_function(function: Function, likelihood: Likelihood, posterior: Poste
         raise InvalidSpec(f"{posterior!r} knows linear latents only; use a full, diagonal or low-rank Gaussian.")
     if getattr(posterior, "dtype", "float64") != "float64":
         raise InvalidSpec(f"functions are learnt in float64; got {posterior!r}.")
+    if isinstance(likelihood, VectorLikelihood) and isinstance(rule, MomentMatching):
+        raise InvalidSpec(f"{likelihood!r} has latents that share weights here: use Variational() or Linearized().")
     if function.n_outputs != likelihood.n_latents:
         raise InvalidSpec(f"{likelihood!r} has {likelihood.n_latents} latents; {function!r} has {function.n_outputs}.")
 

@@ -20,6 +20,7 @@ from bayou import (
     Network,
     Probit,
     Softmax,
+    Variational,
 )
 from bayou.contracts import Function, Likelihood, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, ModelFileError
@@ -61,9 +62,9 @@ def test_a_network_in_jax_is_the_compiled_one(
     likelihood: Likelihood, posterior: Posterior[Any], n_samples: int
 ) -> None:
     rows, targets = stream(likelihood)
+    rule = MomentMatching() if likelihood.n_latents == 1 else Variational()
     ours, theirs = (
-        FunctionLearner(function, likelihood, posterior, MomentMatching(), N, n_samples=n_samples)
-        for function in both(likelihood)
+        FunctionLearner(function, likelihood, posterior, rule, N, n_samples=n_samples) for function in both(likelihood)
     )
     ours.learn_many(rows, targets)
     theirs.learn_many(rows[:15], targets[:15])

@@ -119,7 +119,8 @@ def test_several_latents_have_the_precision_of_a_choice() -> None:
 
 def network_learner(likelihood: Likelihood, posterior: Posterior[Any] | None = None, **options: Any) -> FunctionLearner:
     network = Network((6,), n_outputs=likelihood.n_latents)
-    return FunctionLearner(network, likelihood, posterior or FullGaussian(), MomentMatching(), N, **options)
+    rule = MomentMatching() if likelihood.n_latents == 1 else Variational()
+    return FunctionLearner(network, likelihood, posterior or FullGaussian(), rule, N, **options)
 
 
 @pytest.mark.parametrize("posterior", FAMILIES, ids=repr)
@@ -276,7 +277,7 @@ def test_more_features_and_outputs_keep_what_is_known() -> None:
     wider = np.column_stack([rows, np.zeros((len(rows), 2))])
     np.testing.assert_allclose(learner.predict_many(wider).latent.mean, said.mean, rtol=1e-12)
     np.testing.assert_allclose(learner.predict_many(wider).latent.variance, said.variance, rtol=1e-9)
-    learner.extend(N + 2, Softmax(3))
+    learner.extend(N + 2, Softmax(3), Variational())
     np.testing.assert_allclose(learner.predict_many(wider).latent.mean[:, 0], said.mean, rtol=1e-12)
     learner.learn_many(wider, np.zeros(len(rows)))
 
@@ -287,7 +288,8 @@ def test_more_features_and_outputs_keep_what_is_known() -> None:
         ((Network(), Gaussian(), SphericalGaussian(), MomentMatching(), 2), {}),
         ((Network(), Gaussian(), NormalInverseGamma(), MomentMatching(), 2), {}),
         ((Network(), Gaussian(), FullGaussian(dtype="float32"), MomentMatching(), 2), {}),
-        ((Network(), Softmax(3), FullGaussian(), MomentMatching(), 2), {}),
+        ((Network(), Softmax(3), FullGaussian(), Variational(), 2), {}),
+        ((Network(n_outputs=3), Softmax(3), FullGaussian(), MomentMatching(), 2), {}),
         ((Network(), Probit(), FullGaussian(), MomentMatching(), 2), {"learn_noise": True}),
         ((Network(), Probit(), FullGaussian(), MomentMatching(), 2), {"n_samples": 3}),
         (("tanh", Gaussian(), FullGaussian(), MomentMatching(), 2), {}),

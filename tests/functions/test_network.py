@@ -78,7 +78,16 @@ def test_a_wider_network_keeps_what_the_narrow_one_says(network: Network) -> Non
 
 
 @pytest.mark.parametrize(
-    "bad", [{"hidden": ()}, {"hidden": (0,)}, {"hidden": 5}, {"n_outputs": 0}, {"seed": -1}, {"hidden": (True,)}]
+    "bad",
+    [
+        {"hidden": ()},
+        {"hidden": (0,)},
+        {"hidden": 5},
+        {"n_outputs": 0},
+        {"output_variance": 0.0},
+        {"seed": -1},
+        {"hidden": (True,)},
+    ],
 )
 def test_bad_shapes_are_named(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidSpec, match=next(iter(bad))):

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
+from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector, VectorLikelihood
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import deviation_of
 from bayou.estimators.classifier import OnlineClassifier
@@ -25,12 +25,12 @@ from bayou.learner import Learner
 from bayou.likelihoods import Softmax
 from bayou.posteriors import FullGaussian, LowRankGaussian
 from bayou.prediction import Prediction
-from bayou.rules import MomentMatching
+from bayou.rules import MomentMatching, Variational
 
 KEPT = 256  # rows that are learnt again when the frame moves
 QUITE_WRONG = 4.0  # a later frame is taken when deviations differ by such a factor, or a centre by such a multiple
 DOUBT = 0.1  # what is kept then of all that was learnt
-MOST_FULL = 2000  # weights up to which all correlations are kept
+MOST_FULL = 1000  # weights up to which all correlations are kept, if there is one output
 RANK = 30
 
 
@@ -40,6 +40,7 @@ class NetworkEstimator(OnlineEstimator):
     _learner_class = FunctionLearner
     _has_short_way = False
     _has_bias = True  # of its own, without a feature for it
+    _output_variance = 1.0
     fit_intercept = False
 
     def __init__(
@@ -61,16 +62,18 @@ class NetworkEstimator(OnlineEstimator):
     def _learner(self, likelihood: Likelihood) -> FunctionLearner:
         n_features = self._frame.mean.size
         hidden = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else tuple(self.hidden)
-        network = Network(tuple(int(width) for width in hidden), likelihood.n_latents, self.seed)
-        posterior = self._family(network.n_weights(n_features)) if self.posterior is None else self.posterior
-        rule = MomentMatching() if self.rule is None else self.rule
+        widths = tuple(int(width) for width in hidden)
+        network = Network(widths, likelihood.n_latents, self._output_variance, self.seed)
+        posterior = self._family(network, n_features) if self.posterior is None else self.posterior
+        rule = _rule(likelihood) if self.rule is None else self.rule
         learn_noise = self._learns_noise(likelihood)
         return FunctionLearner(network, likelihood, posterior, rule, n_features, learn_noise=learn_noise)
 
     @staticmethod
-    def _family(n_weights: int) -> Posterior[Any]:
-        """All correlations between the weights, while they are few."""
-        return FullGaussian() if n_weights <= MOST_FULL else LowRankGaussian(rank=RANK)
+    def _family(network: Network, n_features: int) -> Posterior[Any]:
+        """All correlations between the weights, while they are few: an example costs their square, for each output."""
+        few = network.n_weights(n_features) ** 2 * network.n_outputs <= MOST_FULL**2
+        return FullGaussian() if few else LowRankGaussian(rank=RANK)
 
     def _learns_noise(self, likelihood: Likelihood) -> bool:
         return False
@@ -193,6 +196,11 @@ class NetworkEstimator(OnlineEstimator):
         return self.coef_
 
 
+def _rule(likelihood: Likelihood) -> Rule:
+    """Moment matching; for several latents, which share weights, the variational rule."""
+    return Variational() if isinstance(likelihood, VectorLikelihood) else MomentMatching()
+
+
 class NetworkClassifier(NetworkEstimator, OnlineClassifier):
     """Classification by a small network, in one pass and with nothing to tune: see `OnlineNetwork`.
 
@@ -204,6 +212,8 @@ class NetworkClassifier(NetworkEstimator, OnlineClassifier):
     True
     """
 
+    _output_variance = 10.0  # log odds of clear cases are several units
+
     def _with_one_class_more(self) -> Learner:
         """The output of two classes becomes that of the one, the other's is zero; a new class is as rare as it is."""
         learner, count = self._filter.copy(), len(self._codes)
@@ -212,7 +222,8 @@ class NetworkClassifier(NetworkEstimator, OnlineClassifier):
             first, second = self._codes
             self._codes = {second: 0, first: 1}
             self._early = [(row, 0.0 if target > 0.0 else 1.0, weight) for row, target, weight in self._early]
-        learner.extend(learner.n_features, Softmax(count + 1))
+        likelihood = Softmax(count + 1)
+        learner.extend(learner.n_features, likelihood, _rule(likelihood) if self.rule is None else self.rule)
         bias = 1 + learner.n_features + self.network_.hidden[-1]
         learner.belief.mean[-bias] = -math.log(1.0 + learner.n_examples)
         return learner

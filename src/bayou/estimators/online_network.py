@@ -20,7 +20,7 @@ class OnlineNetwork(BaseEstimator):
     """A small neural network that learns in one pass, with no learning rate, and says how sure it is.
 
     Weights have a joint Gaussian belief, moved by each example along the tangent of the network (an extended Kalman
-    filter), with all correlations while there are no more than two thousand of them and of low rank beyond. In
+    filter), with all correlations while there are no more than a thousand of them and of low rank beyond. In
     regression the noise is learnt, and the spread and the tails of the errors with it, so that intervals cover.
 
     ``hidden`` is the width of the hidden layer, or of each of several. ``task="auto"`` takes targets of type float as

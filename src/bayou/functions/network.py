@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bayou.contracts import Function, Matrix, Vector
 from bayou.errors import InvalidSpec
 from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.validation import require_positive
 
 # tanh of a standard normal has variance 0.39: with this factor the hidden units and the linear path vary about alike.
 BEND = 3.0
@@ -97,7 +98,8 @@ class Network(Function):
     """A small network of tanh units, with a linear path from the features to each output.
 
     ``hidden`` is the width of each hidden layer. Features should be of about unit size. Before any example the outputs
-    are zero, and each hidden unit looks in a direction of its own, drawn by ``seed``.
+    are zero, give or take ``output_variance`` for each of their two parts, and each hidden unit looks in a direction of
+    its own, drawn by ``seed``.
 
     >>> from bayou import Network
     >>> Network(hidden=(20,)).n_weights(n_features=2)
@@ -106,6 +108,7 @@ class Network(Function):
 
     hidden: tuple[int, ...] = (50,)
     n_outputs: int = 1
+    output_variance: float = 1.0
     seed: int = 0
 
     linearize = staticmethod(linearize)
@@ -115,6 +118,7 @@ class Network(Function):
             raise InvalidSpec(f"`hidden` must be a tuple of whole numbers, each at least 1; got {self.hidden!r}.")
         if not _is_count(self.n_outputs):
             raise InvalidSpec(f"`n_outputs` must be a whole number, at least 1; got {self.n_outputs!r}.")
+        require_positive(self, "output_variance")
         if not (isinstance(self.seed, int) and self.seed >= 0):
             raise InvalidSpec(f"`seed` must be a whole number, not negative; got {self.seed!r}.")
 
@@ -136,7 +140,8 @@ class Network(Function):
         variance = np.full(size, 1.0 / n_features)
         variance[0] = 1.0
         variance[1 + n_features :] = BEND / self.hidden[-1]
-        return np.concatenate([*means, np.zeros(count * size)]), np.concatenate([*variances, np.tile(variance, count)])
+        variances.append(self.output_variance * np.tile(variance, count))
+        return np.concatenate([*means, np.zeros(count * size)]), np.concatenate(variances)
 
     def linearized(self, weights: Vector, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
         """Values (row, latent) and gradients in the weights (row, latent, weight)."""

@@ -196,9 +196,9 @@ def learn_lines(
 ) -> bool:
     """Absorb one example of several latents, of which the target is the number of one: a choice among them.
 
-    The slopes are the rule's. They say which probabilities the rule gave the classes, and the precision is that of such
-    a choice, diag(p) - p p', not only its diagonal, since the latents share weights. It is a sum of squares: of each
-    latent against those after it.
+    The slopes are the rule's, 1 - p for the one chosen and -p for others: p at the means, or its expectation. The
+    precision is that of such a choice, diag(p) - p p', not only its diagonal, since the latents share weights. It is a
+    sum of squares: of each latent against those after it.
     """
     k, size = values.size, belief.mean.size
     total, slope, precision, seen = np.empty(k), np.empty(k), np.empty(k), np.empty(size)
