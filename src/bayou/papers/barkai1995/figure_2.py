@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from bayou.papers.ensembles import Ensemble, Estimate, Generator, Pupil, Student
 from bayou.papers.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Picture, Series, line, points
 from bayou.posteriors import FullGaussian, ScheduledPoint, ShiftedPoint
 from bayou.schedules import PowerLawRate
-from bayou.theory import OffCentre, off_centre_curve, plain_fixed_points, shifted_law
+from bayou.theory import OffCentre, OffCentreCurve, off_centre_curve, plain_fixed_points, shifted_law
 
 PAPER, ITEM = "barkai1995", "Fig. 2"
 N_WEIGHTS = 250
@@ -92,6 +93,21 @@ def mixed_errors(values: Matrix) -> Vector:
 def told_rate(alpha: float) -> float:
     """That of the simulation, for the theory."""
     return min(LARGEST, 2.0 / (STEEPNESS * alpha))
+
+
+GRID = tuple(np.geomspace(5.0, 1e5, 100).tolist())
+FAR = (1e5, 1e7)
+
+
+@cache
+def curve(rule: str) -> OffCentreCurve:
+    """The plain or the learned rule, of infinitely many weights, at every alpha that is asked about."""
+    return off_centre_curve(TASK, told_rate, sorted({*GRID, *ALPHAS, *FAR}), rule=rule)
+
+
+def theory(rule: str, alpha: float) -> float:
+    """Its error at one of these alphas."""
+    return float(curve(rule).error[curve(rule).alpha.tolist().index(alpha)])
 
 
 LAW = shifted_law(TASK, 2.0, 1.0)
@@ -197,14 +213,14 @@ def run(effort: Effort) -> Findings:
 def theory_alone() -> list[Verdict]:
     """Where both rules end."""
     (end,) = [point.error for point in plain_fixed_points(TASK) if point.stable]
-    excess = off_centre_curve(TASK, told_rate, [1e5, 1e7], rule="learned").error - TASK.flip_rate
-    exponent = math.log(excess[1] / excess[0]) / math.log(1e2)
+    low, high = (theory("learned", alpha) - TASK.flip_rate for alpha in FAR)
+    exponent = math.log(high / low) / math.log(FAR[1] / FAR[0])
     near = (0.5, 0.5 * TASK.field)  # on the right side
     told = float(off_centre_curve(TASK, told_rate, [1e7], rule="shifted", start=near).error[0]) - TASK.flip_rate
     return [
         judge(FIXED_POINT, end),
         judge(EXPONENT, exponent),
-        judge(CONSTANT, float(excess[1]) * math.sqrt(1e7)),
+        judge(CONSTANT, high * math.sqrt(FAR[1])),
         judge(TOLD, told * math.sqrt(1e7)),
         judge(TOLD_CORRECTED, told * math.sqrt(1e7)),
     ]
@@ -214,17 +230,15 @@ def simulated(measured: Ensemble, effort: Effort) -> list[Verdict]:
     """The perceptrons beside the equations of the plane of W0 and U."""
     verdicts = []
     names = list(PERCEPTRONS)
-    reached = [alpha for alpha in PLAIN if alpha * N_WEIGHTS in measured.times]
-    expected = off_centre_curve(TASK, told_rate, reached).error
-    for alpha, theory in zip(reached, expected.tolist(), strict=True):
-        found = measured.at(round(alpha * N_WEIGHTS))
-        verdicts.append(judge(PLAIN[alpha], theory, found, quick=effort.quick))
+    for alpha, claim in PLAIN.items():
+        if alpha * N_WEIGHTS in measured.times:
+            found = measured.at(round(alpha * N_WEIGHTS))
+            verdicts.append(judge(claim, theory("plain", alpha), found, quick=effort.quick))
     if not effort.quick:
-        expected = off_centre_curve(TASK, told_rate, list(LEARNED), rule="learned").error - TASK.flip_rate
-        for (alpha, claim), theory in zip(LEARNED.items(), expected.tolist(), strict=True):
+        for alpha, claim in LEARNED.items():
             found = measured.at(round(alpha * N_WEIGHTS), names.index("mean shift"))
             excess = Estimate(found.mean - TASK.flip_rate, found.standard_error)
-            verdicts.append(judge(claim, theory, excess))
+            verdicts.append(judge(claim, theory("learned", alpha) - TASK.flip_rate, excess))
     last = measured.values[:, :, -1, 0]
     for name, claim in ALL_FOUND.items():
         successes = last[:, names.index(name)] < FOUND
@@ -262,8 +276,8 @@ def pictures(
     measured: Ensemble, errors: dict[str, Vector], alphas: tuple[float, ...], bayes_alphas: tuple[float, ...]
 ) -> tuple[Picture, Picture]:
     """Errors against alpha^-1/2, in which (18) is the dashed line; and eps - p on logarithmic axes, with all powers."""
-    grid = np.geomspace(5.0, 1e5, 120)
-    plain, shifted = (off_centre_curve(TASK, told_rate, grid, rule=rule).error for rule in ("plain", "learned"))
+    grid = curve("plain").alpha
+    plain, shifted = curve("plain").error, curve("learned").error
     (end,) = [point.error for point in plain_fixed_points(TASK) if point.stable]
 
     def series(floor: float, power: float) -> tuple[Series, ...]:

@@ -161,7 +161,7 @@ STEADY = Claim(
 )
 
 # (16), (17): how the error falls
-_LOW, _HIGH, _OFFSET = 1e6, 1e8, 20.0
+_LOW, _HIGH, _OFFSET = 1e5, 1e7, 20.0
 SCHEDULES = {(2.0, 1.0): -0.5, (0.5, 1.0): -0.25, (2.0, 0.5): -0.25}
 EXPONENTS = {
     (eta0, power): Claim(
@@ -217,7 +217,7 @@ def judge_cone(effort: Effort) -> Verdict:
     world = Clusters(N_SPECIAL, task.flip_rate, (Centre(task.field, task.across),))
     student = Student(Step(), ScheduledPoint(ConstantRate(SPECIAL_RATE), prior_mean=random_start(N_SPECIAL)))
     times = times_of((ALPHA_SPECIAL,), N_SPECIAL)
-    found = effort.ensemble([student], world, times, full=40, quick=10, measure=world.measure).at(times[-1])
+    found = effort.ensemble([student], world, times, full=40, quick=6, measure=world.measure).at(times[-1])
     theory = float(off_centre_curve(task, SPECIAL_RATE, [ALPHA_SPECIAL]).error[0])
     return judge(CONE, theory, found, quick=effort.quick)
 
@@ -238,7 +238,7 @@ def run(effort: Effort) -> Findings:
     world = Clusters(N_STEADY, p, (Centre(_NEAR.field, _NEAR.across),))
     student = Student(Step(), ShiftedPoint("mean", ConstantRate(_STEADY), prior_mean=random_start(N_STEADY)))
     times = times_of(STEADY_ALPHAS, N_STEADY)
-    found = effort.ensemble([student], world, times, full=40, quick=4, measure=world.measure)
+    found = effort.ensemble([student], world, times, full=40, quick=3, measure=world.measure)
     steady = estimate(found.values[:, 0, :, 0].mean(axis=1) - p)
     curve = off_centre_curve(_NEAR, _STEADY, STEADY_ALPHAS, rule="learned")
     verdicts.append(judge(STEADY, float(curve.error.mean()) - p, steady, quick=effort.quick))
