@@ -91,8 +91,9 @@ def test_with_few_features_the_smaller_families_are_better_than_planned() -> Non
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: labels_needed(0.0, 10), "`error` must lie between 0 and 0.5; got 0.0"),
-        (lambda: labels_needed(0.5, 10), "`error` must lie between 0 and 0.5; got 0.5"),
+        (lambda: labels_needed(0.0, 10), "`error` must lie between 1e-100 and 0.5; got 0.0"),
+        (lambda: labels_needed(1e-160, 10), "`error` must lie between 1e-100 and 0.5; got 1e-160"),
+        (lambda: labels_needed(0.5, 10), "`error` must lie between 1e-100 and 0.5; got 0.5"),
         (lambda: labels_needed(math.nan, 10), "`error` must lie .*; got nan"),
         (lambda: labels_needed(0.1, 0), "`n_features` must be a whole number, at least 1; got 0"),
         (lambda: labels_needed(0.1, 10, -1.0), "`noise` must be finite and not negative; got -1.0"),

@@ -20,6 +20,7 @@ from bayou.theory.curves import label_error, perceptron_curve
 from bayou.theory.overlaps import gain
 
 _KINDS = {"full": "batch_bayes", "diagonal": "spherical", "spherical": "spherical"}
+LEAST_ERROR = 1e-100  # below, the labels could not be counted
 _SMALL = 1e-8  # of y: up to here g is g(0)
 
 ASSUMPTIONS = (
@@ -96,8 +97,8 @@ def labels_needed(error: float, n_features: int, noise: float = 0.0, family: str
     2578
     """
     _check(n_features, noise, family)
-    if not 0.0 < error < 0.5:
-        raise InvalidSpec(f"`error` must lie between 0 and 0.5; got {error!r}.")
+    if not LEAST_ERROR < error < 0.5:
+        raise InvalidSpec(f"`error` must lie between {LEAST_ERROR} and 0.5; got {error!r}.")
     y = math.tan(math.pi * error) ** -2
     alpha = y / gain(y, noise) if family == "full" else _online_alpha(y, noise)
     return math.ceil(n_features * alpha)
