@@ -1,8 +1,8 @@
 """One pass of a network over real numbers: no worse than what is published, and intervals that cover.
 
 The claim is about twenty splits of each set, by ``python -m benchmarks.uci``; here are two of the large sets and ten of
-the small ones. With so few, a coverage may be off by more than it is over twenty: its bounds are wider by three standard
-errors of a fraction of 0.9.
+the small ones. With so few, a coverage may be off by more than it is over twenty: its bounds are wider by three
+standard errors of a fraction of 0.9.
 """
 
 from __future__ import annotations

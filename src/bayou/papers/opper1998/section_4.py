@@ -11,6 +11,7 @@ second step goes beyond all bounds. An offset in gamma_t, or a bound on theta, k
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -53,10 +54,16 @@ def gradient_student(a: float) -> Student:
     )
 
 
+@cache
+def information_along() -> tuple[Vector, Vector]:
+    """Thresholds, and the log of the information at each: it takes seconds, and every run needs it."""
+    places = np.linspace(-FARTHEST, FARTHEST, 481)
+    return places, np.log([information(place) for place in places])
+
+
 def natural_gradient(n_replicas: int, steps: int, offset: float, bound: float, seed: int) -> Vector:
     """Where (4.4) ends, from theta = 0, for many replicas at once."""
-    places = np.linspace(-FARTHEST, FARTHEST, 481)
-    logs = np.log([information(place) for place in places])
+    places, logs = information_along()
     rng = np.random.default_rng([seed, 4])
     theta = np.zeros(n_replicas)
     for t in range(1, steps + 1):
