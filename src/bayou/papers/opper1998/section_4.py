@@ -57,7 +57,7 @@ def gradient_student(a: float) -> Student:
 @cache
 def information_along() -> tuple[Vector, Vector]:
     """Thresholds, and the log of the information at each: it takes seconds, and every run needs it."""
-    places = np.linspace(-FARTHEST, FARTHEST, 481)
+    places = np.linspace(-FARTHEST, FARTHEST, 241)
     return places, np.log([information(place) for place in places])
 
 
