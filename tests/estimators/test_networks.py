@@ -225,6 +225,19 @@ def test_columns_that_become_something_else() -> None:
     assert np.isfinite(given.mean).all()
 
 
+def test_outliers_do_little_harm() -> None:
+    """One target in a hundred is off by 250 times the noise; a Gaussian would believe them all."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 3))
+    truth = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    wild = random.random(3000) < 0.01
+    y = truth + 0.2 * random.normal(size=3000) + 50.0 * wild * random.choice([-1.0, 1.0], size=3000)
+    said = NetworkRegressor(20).learn_many(X, y)
+    assert np.sqrt(np.mean((said.mean - truth)[2000:] ** 2)) < 0.3
+    low, high = said.interval(0.9)[2000:].T
+    assert 0.87 < np.mean((y[2000:] > low) & (y[2000:] < high)) < 0.96
+
+
 def test_diabetes_is_no_worse_than_a_line() -> None:
     """442 noisy rows with ten inputs: nothing to bend, and little to lose."""
     X, y = shuffle(*load_diabetes(return_X_y=True), random_state=0)

@@ -8,6 +8,7 @@ the start, in the new one. From then on a frame stays, unless it turns out to be
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Hashable
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ import numpy as np
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector, VectorLikelihood
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import deviation_of
+from bayou.errors import InvalidSpec
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.regressor import OnlineRegressor
@@ -61,8 +63,11 @@ class NetworkEstimator(OnlineEstimator):
 
     def _learner(self, likelihood: Likelihood) -> FunctionLearner:
         n_features = self._frame.mean.size
-        hidden = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else tuple(self.hidden)
-        widths = tuple(int(width) for width in hidden)
+        widths = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else self.hidden
+        try:
+            widths = tuple(operator.index(width) for width in widths)
+        except TypeError:
+            raise InvalidSpec(f"`hidden` must be a whole number, or one per layer; got {self.hidden!r}.") from None
         network = Network(widths, likelihood.n_latents, self._output_variance, self.seed)
         posterior = self._family(network, n_features) if self.posterior is None else self.posterior
         rule = _rule(likelihood) if self.rule is None else self.rule

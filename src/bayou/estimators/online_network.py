@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from bayou.contracts import Likelihood, Posterior, Rule, State
 from bayou.errors import InvalidSpec
@@ -97,8 +98,7 @@ class OnlineNetwork(BaseEstimator):
         return TASKS[task](**{name: value for name, value in self.get_params(deep=False).items() if name != "task"})
 
     def _known(self) -> Any:
-        if not self.__sklearn_is_fitted__():
-            self._model(0.0)._check_begun()
+        check_is_fitted(self)
         return self.model_
 
     def __getattr__(self, name: str) -> Any:

@@ -21,7 +21,7 @@ from bayou.numerics.jit import kernel
 NOISE_MEMORY = 0.25
 SPREAD_MEMORY = 0.5
 FIRST_MEMORY = 10.0  # examples that count fully before anything is forgotten
-FARTHEST = 5.0  # an error counts as no more than so many deviations
+FARTHEST = 5.0  # an error counts, and moves the weights, as no more than so many deviations
 FEWEST_DEGREES, MOST_DEGREES = 2.05, 1000.0
 HALVINGS = 40
 ABSOLUTE_OF_NORMAL = math.sqrt(2.0 / math.pi)
@@ -58,6 +58,12 @@ def tail_degrees(noise: Vector) -> float:
 def predictive_noise(noise: Vector, degrees: float) -> float:
     """The squared scale of a t of so many degrees, whose variance is that of the errors seen; see `Latent.noise`."""
     return float(noise_variance(noise) * noise[4] * (degrees - 2.0) / degrees)
+
+
+@kernel
+def restraint(error: float, spread: float) -> float:
+    """What an error is multiplied by before it moves the weights: one, but for errors beyond all expectation."""
+    return min(FARTHEST * math.sqrt(spread) / max(abs(error), 1e-300), 1.0)
 
 
 @kernel

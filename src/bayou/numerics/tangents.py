@@ -19,7 +19,7 @@ import numpy as np
 from bayou.contracts import Array, Kernel, Mask, Matrix, Vector
 from bayou.numerics.jit import Pointer, addresses, rebound, vectorized_kernel
 from bayou.numerics.pointers import call_vector_site
-from bayou.numerics.running_noise import count_error, noise_variance, predictive_noise, tail_degrees
+from bayou.numerics.running_noise import count_error, noise_variance, predictive_noise, restraint, tail_degrees
 from bayou.numerics.sites import bounded, observe, pieces
 from bayou.numerics.student_t import student_t_log_density
 
@@ -144,6 +144,7 @@ def learn_line(
             entry[2], entry[3] = predictive_noise(noise, degrees), degrees
             width = np.sqrt(spread / scale * entry[2])
             entry[4] = student_t_log_density((target - mean) / width, degrees) - np.log(width)
+        slope *= restraint(target - mean, spread)
         count_error(noise, target - mean, spread, weight)
         params[0] *= noise_variance(noise) / scale
     absorb(belief, gradient, seen, slope, precision, variance)
