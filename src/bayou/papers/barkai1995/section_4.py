@@ -218,7 +218,7 @@ def run(effort: Effort) -> Findings:
     if find_spec("jax") is None:
         sys.stderr.write('barkai1995, Sec. 4 is left out: it needs JAX, which is missing: pip install "bayou[jax]"\n')
         return Findings(())
-    n, n_replicas = 20_000 if effort.quick else 60_000, effort.replicas(full=200, quick=64)
+    n, n_replicas = 20_000 if effort.quick else 60_000, effort.replicas(full=200, quick=32)
     enough, too_little = schedule(FORM, ENOUGH), schedule(FORM, TOO_LITTLE)
     aside = FORM.flat()[0] + ASIDE * FORM.lowest()[1]
     curves = {
