@@ -80,11 +80,6 @@ class FunctionLearner(Learner):
         self.noise = first_noise() if learn_noise else _NOTHING
         super().__init__(likelihood, posterior, rule, n_features)
 
-    @property
-    def learns_noise(self) -> bool:
-        """Whether the noise of the targets is learnt with the weights."""
-        return self.learn_noise
-
     def _prior(self) -> Any:
         mean, variance = self.function.start(self.n_features)
         given: Any = self.posterior
@@ -96,6 +91,7 @@ class FunctionLearner(Learner):
         """Lay out what every call needs."""
         self._vector = isinstance(self.likelihood, VectorLikelihood)
         self._dtype = np.dtype(np.float64)
+        self.learns_noise = self.learn_noise
         self._row, self._target = np.zeros((1, self.n_features)), np.zeros(1)
         self._shape = (self.n_features,)
         self._familiar: set[float] = set()

@@ -82,11 +82,6 @@ class Learner:
     def log_evidence(self, value: float) -> None:
         self._tally[1] = value
 
-    @property
-    def learns_noise(self) -> bool:
-        """Whether the noise of the targets is learnt with the weights."""
-        return self.posterior.learns_noise
-
     def _prior(self) -> Any:
         """The prior; for several latents, one for each, stacked."""
         prior = self.posterior.prior(self.n_features)
@@ -98,6 +93,7 @@ class Learner:
         """Compile what is not yet on disk, and lay out what every call needs."""
         self._vector = isinstance(self.likelihood, VectorLikelihood)
         self._params = self.likelihood.params
+        self.learns_noise = self.posterior.learns_noise
         self._dtype = self.belief.mean.dtype
         self.example = np.zeros(self.n_features + 1)
         self._line, self._target = self.example[:-1], self.example[-1:]

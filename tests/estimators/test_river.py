@@ -25,4 +25,5 @@ def checks_of(model: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("model", "check"), [case for model in MODELS for case in checks_of(model)])
 def test_river_checks_pass(model: Any, check: Any) -> None:
+    """A check of River's raises where it is not met."""
     check(model.clone())

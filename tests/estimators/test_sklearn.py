@@ -46,4 +46,5 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks_pass(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn's raises where it is not met."""
     check(estimator)

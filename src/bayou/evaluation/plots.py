@@ -95,8 +95,8 @@ def overview(reports: Sequence[Report[Any]], path: str | Path) -> None:
 def _picture(path: str | Path, width: float, height: float) -> Iterator[Figure]:
     """A figure to draw on, written to a file afterwards."""
     try:
-        import matplotlib as mpl  # noqa: PLC0415  # an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        import matplotlib as mpl  # noqa: PLC0415  # an extra  # an extra
+        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ImportError('pictures need matplotlib, which is missing: pip install "bayou[plot]"') from error
     with mpl.rc_context(STYLE):

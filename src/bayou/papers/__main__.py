@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(chosen.command(chosen))
     except (_Misuse, ImportError, OSError) as problem:
-        print(f"bayou.papers: {problem}", file=sys.stderr)  # noqa: T201
+        print(f"bayou.papers: {problem}", file=sys.stderr)  # noqa: T201  # a command speaks
         return MISUSED
 
 
@@ -154,7 +154,7 @@ def _speed(chosen: argparse.Namespace) -> int:
 
 
 def _print_json(rows: list[dict[str, Any]]) -> None:
-    print(json.dumps(rows, indent=2, ensure_ascii=False))  # noqa: T201
+    print(json.dumps(rows, indent=2, ensure_ascii=False))  # noqa: T201  # a command speaks
 
 
 def _print_verdicts(verdicts: list[Verdict], folder: Path) -> None:
@@ -196,7 +196,7 @@ def _console() -> Any:
 
 def _table(title: str, *columns: str) -> Any:
     _console()  # says what to install
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415  # an extra
 
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
@@ -211,7 +211,7 @@ def _progress(show: bool) -> Iterator[Callable[[Experiment], Watch | None]]:
         yield lambda experiment: None
         return
     _console()
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415  # an extra
 
     with Progress(console=_console(), transient=True) as bars:
 

@@ -77,8 +77,8 @@ def require_matplotlib() -> None:
 def draw(picture: Picture, path: str | Path) -> None:
     """Write the figure as PNG."""
     require_matplotlib()
-    import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    import matplotlib as mpl  # noqa: PLC0415  # an extra
+    from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
 
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 5.5), layout="constrained")

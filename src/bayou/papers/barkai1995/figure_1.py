@@ -174,7 +174,7 @@ def picture(alphas: tuple[float, ...], found: dict[int, Ensemble]) -> Picture:
     )
     for n_weights, place, name, colour, stroke in shown:
         mean, error = found[n_weights].mean[place, :, 0], found[n_weights].standard_error[place, :, 0]
-        series.append(points(f"{name}, N = {n_weights}", alphas, mean, error, colour, stroke))  # type: ignore[arg-type]
+        series.append(points(f"{name}, N = {n_weights}", alphas, mean, error, colour, stroke))  # type: ignore[arg-type]  # mixed
     return Picture(
         "barkai1995-figure-1",
         "Realisable perceptron",

@@ -343,7 +343,7 @@ def _points(
         found = [estimate(column) for column in errors[who].T]
         mean, bars = np.array([each.mean for each in found]) - floor, np.array([each.standard_error for each in found])
         x = np.array(bayes_alphas) ** power
-        series.append(points(label, x, mean, bars, colour, stroke))  # type: ignore[arg-type]
+        series.append(points(label, x, mean, bars, colour, stroke))  # type: ignore[arg-type]  # of a table of mixed types
     return series
 
 
