@@ -204,16 +204,6 @@ class Learner:
         self.log_evidence += self._evidence()
         return True
 
-    def learn_unchecked(self, rows: Array, targets: Vector, record: Matrix) -> int:
-        """The compiled pass alone, for many short runs in threads: nothing is checked, and nothing counted.
-
-        The arrays must be those of the kernels: rows of the belief's type, and a record of ``posterior.n_records``
-        columns. Returns how many rows were learnt; see `bayou.contracts.Posterior`.
-        """
-        belief, kernels, params = self.belief, self._kernels, self._params
-        done: int = self._learn(belief, kernels, params, rows, _NONE_MISSING, targets, _EQUAL_WEIGHTS, record)
-        return done
-
     def _evidence(self) -> float:
         """What the one target was given, for rules that do not compute it (NaN in the record)."""
         return self.likelihood.log_weight(self._target, latent_of(self._one_record)).item()

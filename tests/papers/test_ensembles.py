@@ -30,8 +30,8 @@ from bayou.papers.ensembles import (
     Student,
     Threshold,
     angle_error,
+    batches,
     run_replicas,
-    stretches,
     times_of,
 )
 from bayou.papers.opper1998.figure_1 import WORLD, threshold_student, written_out_step
@@ -182,8 +182,18 @@ def test_when_it_is_measured_does_not_change_what_is_learnt() -> None:
     often, once = (run_replicas([STUDENTS[2]], world, times, 2).values for times in ((3, 10, 14, 23), (23,)))
     np.testing.assert_array_equal(often[:, :, -1], once[:, :, 0])
     rng = np.random.default_rng(0)
-    cut = [(len(rows), place) for rows, _, place in stretches(world, rng, world.teacher(rng), (3, 10, 14, 23))]
-    assert cut == [(3, 0), (7, 1), (4, 2), (6, None), (3, 3)]
+    cut = [(list(batch.ends), batch.places) for batch in batches(world, rng, world.teacher(rng), (3, 10, 14, 23))]
+    assert cut == [([3, 10], range(2)), ([4, 10], range(2, 3)), ([3], range(3, 4))]
+
+
+@pytest.mark.parametrize("student", STUDENTS, ids=lambda student: type(student.posterior).__name__)
+def test_angles_within_the_pass_are_those_measured_outside(student: Student) -> None:
+    def measure(pupil: Pupil, teacher: np.ndarray, rng: object) -> tuple[float]:
+        return (angle_error(pupil, teacher),)
+
+    world = Signs(NUMBERS_AT_ONCE // 10, noise_scale=1.0) if student is STUDENTS[2] else SMALL
+    within, outside = (run_replicas([student], world, (3, 10, 14, 23), 2, measure=m).values for m in (None, measure))
+    np.testing.assert_allclose(within, outside, rtol=1e-12)
 
 
 def test_times_per_weight() -> None:

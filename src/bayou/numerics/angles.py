@@ -1,9 +1,12 @@
 """The angle between two vectors, with its digits also where it is small: an arc cosine would lose half of them."""
 
-import math
+from __future__ import annotations
 
-from bayou.contracts import Array
-from bayou.numerics.jit import kernel
+import math
+from typing import Any
+
+from bayou.contracts import Array, Mask, Vector
+from bayou.numerics.jit import callee, kernel
 
 
 @kernel
@@ -25,3 +28,30 @@ def angle(one: Array, other: Array) -> float:
         apart += (a - b) * (a - b)
         together += (a + b) * (a + b)
     return 2.0 * math.atan2(math.sqrt(apart), math.sqrt(together))
+
+
+def learn_by_angles(
+    belief: Any,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Array,
+    teacher: Vector,
+    ends: Array,
+    angles: Vector,
+) -> int:
+    """`callee`, a pass that learns, in stretches up to each of the ends; after each, the angle between the means and
+    the teacher. Returns how many rows were learnt: all, or those before a row that has no finite latent.
+    """
+    start: int = 0
+    for k in range(ends.size):
+        end = ends[k]
+        rows, answers = features[start:end], targets[start:end]
+        start += callee(belief, kernels, params, rows, missing, answers, weights, record[start:end])
+        if start < end:
+            return start
+        angles[k] = angle(belief.mean, teacher)
+    return start

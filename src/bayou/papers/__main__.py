@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +12,13 @@ from typing import Any
 
 from bayou.papers import barkai1995, deoliveira2007, opper1998
 from bayou.papers.claims import Claim, Effort, Experiment, Findings, Paper, Verdict
-from bayou.papers.ensembles import run_replicas, times_of
 from bayou.papers.figures import draw, require_matplotlib, write_data
-from bayou.papers.opper1998 import figure_2
+from bayou.papers.speed import CORES, speed_of_replicas
 
 PAPERS = {paper.name: paper for paper in (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER)}
 OUTPUT = Path("out/papers")
 MISUSED = 2  # the exit code of argparse, too
-CORES = os.cpu_count() or 1
-ROUNDS = 3  # of which the fastest counts: other work on the machine only ever slows
+ROUNDS = 9  # of which the median counts
 
 Watch = Callable[[int], Callable[[], None]]
 
@@ -62,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print claims as JSON, and nothing else")
     speed = commands.add_parser("speed", help="how fast the ensemble of Opper's Fig. 2 is, on one core and on all")
     speed.set_defaults(command=_speed)
-    speed.add_argument("--replicas", type=_whole(1), default=figure_2.REPLICAS)
+    speed.add_argument("--replicas", type=_whole(1), default=500)
     return parser
 
 
@@ -136,20 +131,11 @@ def _write(findings: Findings, folder: Path) -> None:
 
 
 def _speed(chosen: argparse.Namespace) -> int:
-    students = list(figure_2.STUDENTS.values())
-    times = times_of(figure_2.ALPHAS, figure_2.N_WEIGHTS)
-    run_replicas(students, figure_2.WORLD, times, 2, threads=1)  # compiles
-    seconds = {1: math.inf, CORES: math.inf}
-    for _ in range(ROUNDS):
-        for threads, fastest in seconds.items():
-            started = time.perf_counter()
-            run_replicas(students, figure_2.WORLD, times, chosen.replicas, threads=threads)
-            seconds[threads] = min(fastest, time.perf_counter() - started)
-    examples = chosen.replicas * times[-1] * len(students)
-    for threads, taken in seconds.items():
-        text = f"{threads} threads: {taken:.1f} s, {examples / taken:,.0f} replica-examples per second"
+    speed = speed_of_replicas(chosen.replicas, ROUNDS)
+    for threads, microseconds in ((1, speed.one), (CORES, speed.all)):
+        text = f"{threads} threads: {1e6 / microseconds:,.0f} replica-examples per second"
         _console().print(text, markup=False)
-    _console().print(f"{CORES} threads are {seconds[1] / seconds[CORES]:.2f} times as fast as one", markup=False)
+    _console().print(f"{CORES} threads are {speed.ratio:.2f} times as fast as one", markup=False)
     return 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from bayou.papers.ensembles import Ensemble, Estimate, Measure, Student, World, errors_only, run_replicas
+from bayou.papers.ensembles import Ensemble, Estimate, Measure, Student, World, run_replicas
 from bayou.papers.figures import Picture
 
 Source: TypeAlias = Literal["stated", "read off the plot", "derived"]
@@ -142,7 +142,7 @@ class Effort:
         *,
         full: int,
         quick: int,
-        measure: Measure = errors_only,
+        measure: Measure | None = None,
     ) -> Ensemble:
         """So many replicas in a full or a quick run: see `bayou.papers.ensembles.run_replicas`."""
         n_replicas = self.replicas(full, quick)

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Matrix, Posterior, Rule, ScalarLikelihood, Vector
+from bayou.contracts import Mask, Matrix, Posterior, Rule, ScalarLikelihood, Vector
 from bayou.errors import ImproperBelief
-from bayou.learner import Learner
-from bayou.numerics.angles import angle
+from bayou.learner import check_fit
+from bayou.numerics.angles import angle, learn_by_angles
+from bayou.numerics.jit import entry_point
+from bayou.numerics.pointers import scalar_kernels
 from bayou.rules import MomentMatching
 
 Generator: TypeAlias = np.random.Generator
 
 NUMBERS_AT_ONCE = 250_000  # features drawn at a time: 2 MB, which stay in the cache until they are learnt
+
+_NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
+_EQUAL_WEIGHTS: Vector = np.zeros(0)
 
 
 class Student(NamedTuple):
@@ -45,11 +51,16 @@ class Pupil:
     """
 
     def __init__(self, student: Student, n_features: int) -> None:
-        self.student = student
-        self._learner = Learner(*student, n_features)
-        self.belief: Any = self._learner.belief
+        likelihood, posterior, rule = self.student = student
+        check_fit(likelihood, posterior, rule)
+        self.belief: Any = posterior.prior(n_features)
         self._prior = [array.copy() for array in self.belief]
-        self._record = np.empty((0, student.posterior.n_records))
+        self._record = np.empty((1, posterior.n_records))
+        self._given = self.belief, scalar_kernels(likelihood, rule), likelihood.params
+        line = np.zeros((1, n_features)), _NONE_MISSING, np.zeros(1), _EQUAL_WEIGHTS, self._record
+        measured = np.zeros(n_features), np.zeros(1, dtype=np.intp), np.zeros(1)
+        self._learn = entry_point(posterior.learn, *self._given, *line)
+        self._learn_by_angles = entry_point(posterior.learn, *self._given, *line, *measured, template=learn_by_angles)
         self.log_evidence = 0.0
 
     def reset(self) -> None:
@@ -60,12 +71,23 @@ class Pupil:
 
     def learn(self, rows: Matrix, targets: Vector) -> None:
         """Learn from the rows in order."""
-        n = len(rows)
-        if n > len(self._record):
-            self._record = np.empty((n, self._record.shape[1]))
-        if self._learner.learn_unchecked(rows, targets, self._record[:n]) < n:
-            raise ImproperBelief(f"{self.student!r} has no finite latent for an example that was drawn.")
-        self.log_evidence += float(self._record[:n, -1].sum())
+        record = self._record_of(len(rows))
+        done = self._learn(*self._given, rows, _NONE_MISSING, targets, _EQUAL_WEIGHTS, record)
+        self._check(done, len(rows))
+        self.log_evidence += float(record[:, -1].sum())
+
+    def learn_by_angles(self, rows: Matrix, targets: Vector, teacher: Vector, ends: NDArray[np.intp]) -> Vector:
+        """Learn from the rows in order, up to the last end; the angles between means and teacher after so many rows.
+
+        In one compiled call, because threads get in each other's way wherever they come back to the interpreter. The
+        log evidence is not kept.
+        """
+        angles = np.empty(len(ends))
+        record = self._record_of(len(rows))
+        measured = teacher, ends, angles
+        done = self._learn_by_angles(*self._given, rows, _NONE_MISSING, targets, _EQUAL_WEIGHTS, record, *measured)
+        self._check(done, ends[-1])
+        return angles
 
     def variances(self) -> Vector:
         """Variance of each weight."""
@@ -74,6 +96,15 @@ class Pupil:
     def covariance(self) -> Matrix:
         """Covariance of the weights."""
         return self.student.posterior.covariance(self.belief)
+
+    def _record_of(self, n: int) -> Matrix:
+        if n > len(self._record):
+            self._record = np.empty((n, self._record.shape[1]))
+        return self._record[:n]
+
+    def _check(self, done: int, n: int) -> None:
+        if done < n:
+            raise ImproperBelief(f"{self.student!r} has no finite latent for an example that was drawn.")
 
 
 class World(Protocol):
@@ -197,16 +228,8 @@ class Ensemble:
 
 
 def angle_error(pupil: Pupil, teacher: Vector) -> float:
-    """Probability that student and noiseless teacher disagree about a standard normal input; (9.3) of Opper.
-
-    In one compiled call: threads get in each other's way wherever they come back to the interpreter.
-    """
+    """Probability that student and noiseless teacher disagree about a standard normal input; (9.3) of Opper."""
     return angle(pupil.belief.mean, teacher) / math.pi
-
-
-def errors_only(pupil: Pupil, teacher: Vector, rng: Generator) -> tuple[float]:
-    """The measurement of most learning curves."""
-    return (angle_error(pupil, teacher),)
 
 
 def run_replicas(
@@ -215,21 +238,24 @@ def run_replicas(
     times: Sequence[int],
     n_replicas: int,
     *,
-    measure: Measure = errors_only,
+    measure: Measure | None = None,
     seed: int = 0,
     threads: int | None = None,
     done: Callable[[], None] | None = None,
 ) -> Ensemble:
-    """Let every student of so many replicas learn, and measure each at these times; ``done`` is called per replica."""
+    """Let every student of so many replicas learn, and measure each at these times; ``done`` is called per replica.
+
+    What is measured is `angle_error`, as for most learning curves, unless there is another measure.
+    """
     if any(later <= earlier for earlier, later in pairwise((0, *times))):
         raise ValueError(f"`times` must be positive and increase; got {tuple(times)}.")
     workers = os.cpu_count() or 1 if threads is None else threads
     crews = [[Pupil(student, world.n_features) for student in students] for _ in range(workers)]
     rng = np.random.default_rng(seed)
     teacher = world.teacher(rng)
-    for pupil in crews[0]:  # what has to be compiled is compiled here, once, not in every thread
+    for pupil in crews[0]:
         pupil.learn(*world.examples(rng, teacher, 1))
-    n_measured = len(measure(crews[0][0], teacher, rng))
+    n_measured = 1 if measure is None else len(measure(crews[0][0], teacher, rng))
     values = np.empty((n_replicas, len(students), len(times), n_measured))
     seeds = np.random.SeedSequence(seed).spawn(n_replicas)
     waiting = iter(range(n_replicas))  # shared: whoever is free takes the next
@@ -240,12 +266,11 @@ def run_replicas(
             teacher = world.teacher(rng)
             for pupil in crew:
                 pupil.reset()
-            for rows, targets, place in stretches(world, rng, teacher, times):
-                for pupil in crew:
-                    pupil.learn(rows, targets)
-                if place is not None:
-                    for which, pupil in enumerate(crew):
-                        values[replica, which, place] = measure(pupil, teacher, rng)
+            for batch in batches(world, rng, teacher, times):
+                if measure is None:
+                    _learn_by_angles(crew, teacher, batch, values[replica, :, :, 0])
+                else:
+                    _learn_and_measure(crew, teacher, batch, values[replica], measure, rng)
             if done is not None:
                 done()
 
@@ -255,20 +280,51 @@ def run_replicas(
     return Ensemble(tuple(times), values)
 
 
-def stretches(
-    world: World, rng: Generator, teacher: Vector, times: Sequence[int]
-) -> Iterator[tuple[Matrix, Vector, int | None]]:
-    """The examples of a replica, cut where there is something to measure, with the place of that time among all.
+class Batch(NamedTuple):
+    """Examples of a replica that are drawn together.
+
+    After each of ``ends`` of them it is one of the times, whose places among all are ``places``; but for the last end,
+    that of the batch, which need not be.
+    """
+
+    rows: Matrix
+    targets: Vector
+    ends: NDArray[np.intp]
+    places: range
+
+
+def batches(world: World, rng: Generator, teacher: Vector, times: Sequence[int]) -> Iterator[Batch]:
+    """The examples of a replica up to the last time.
 
     They are drawn by as many as fit in the cache, so that what is drawn does not depend on when it is measured.
     """
     size = max(NUMBERS_AT_ONCE // world.n_features, 1)
-    for first in range(0, times[-1], size):
-        last = min(first + size, times[-1])
-        rows, targets = world.examples(rng, teacher, last - first)
-        for start, end in pairwise([first, *(t for t in times if first < t < last), last]):
-            part = slice(start - first, end - first)
-            yield rows[part], targets[part], times.index(end) if end in times else None
+    for start in range(0, times[-1], size):
+        n = min(size, times[-1] - start)
+        places = range(bisect_right(times, start), bisect_right(times, start + n))
+        ends = sorted({*(times[place] - start for place in places), n})
+        yield Batch(*world.examples(rng, teacher, n), np.array(ends, dtype=np.intp), places)
+
+
+def _learn_by_angles(crew: list[Pupil], teacher: Vector, batch: Batch, errors: Matrix) -> None:
+    """Let all learn the batch, and write their errors at its times into ``errors[student, time]``."""
+    rows, targets, ends, places = batch
+    for which, pupil in enumerate(crew):
+        angles = pupil.learn_by_angles(rows, targets, teacher, ends)
+        errors[which, places.start : places.stop] = angles[: len(places)] / math.pi
+
+
+def _learn_and_measure(
+    crew: list[Pupil], teacher: Vector, batch: Batch, values: NDArray[np.float64], measure: Measure, rng: Generator
+) -> None:
+    """Let all learn the batch, and write what is measured at its times into ``values[student, time, quantity]``."""
+    rows, targets, ends, places = batch
+    for (start, end), place in zip_longest(pairwise((0, *ends)), places):
+        for pupil in crew:
+            pupil.learn(rows[start:end], targets[start:end])
+        if place is not None:
+            for which, pupil in enumerate(crew):
+                values[which, place] = measure(pupil, teacher, rng)
 
 
 def times_of(alphas: Sequence[float], n_weights: int) -> tuple[int, ...]:
