@@ -80,6 +80,76 @@ class Schedule(Spec):
         """What the belief keeps of it, and `bayou.numerics.schedules.rate` reads."""
 
 
+class Stiffness(Spec):
+    """How reluctantly a function changes, as examples are learnt: the precision of what is known of it."""
+
+    @abstractmethod
+    def numbers(self, n_functions: int) -> Vector:
+        """What the belief keeps of it, and `bayou.numerics.stiffness` reads."""
+
+
+class Basis(Spec):
+    """Functions over a box: a latent that is not linear in its inputs, but linear in the weights of these.
+
+    They are learnt through combinations of them that are orthonormal over the box: the mean of psi_j psi_k, with all of
+    the box alike, is 1 if j = k, else 0. So the squared length of the weights is the mean square of the function, and
+    moving a weight changes the function by as much as moving any other.
+    """
+
+    @property
+    @abstractmethod
+    def box(self) -> tuple[tuple[float, float], ...]:
+        """Per input, the least and the largest value that it takes."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many orthonormal functions there are: the number of features."""
+
+    @abstractmethod
+    def encode(self, rows: Matrix) -> Matrix:
+        """The orthonormal functions at some inputs, which must lie in the box: (row, function)."""
+
+    @property
+    @abstractmethod
+    def roughness(self) -> Vector:
+        """Per orthonormal function the mean of |slope|^2 / 6, each input in units of its side of the box: 2 for a line.
+
+        Slopes of different functions are orthogonal too, so this tells all of it.
+        """
+
+    @abstractmethod
+    def functions(self, rows: Matrix) -> Matrix:
+        """The functions that the user named, as they are: (row, function)."""
+
+    @abstractmethod
+    def gram(self) -> Matrix:
+        """The mean of phi_j phi_k over the box, of the functions as they are."""
+
+    def gram_band(self) -> Matrix:
+        """The same, a row per function j: its product with itself, then with the functions j + 1, j + 2, ... as far as
+        any two overlap, and zeros beyond the last function. Narrow for functions that are local.
+        """
+        gram = self.gram()
+        n = len(gram)
+        band = np.zeros((n, n))
+        for j in range(n):
+            band[j, : n - j] = gram[j, j:]
+        return band
+
+    @abstractmethod
+    def coefficients(self, weights: Vector) -> Vector:
+        """Weights of the orthonormal functions, told as weights of the functions as they are."""
+
+    @abstractmethod
+    def grown(self, box: tuple[tuple[float, float], ...]) -> tuple[Basis, Matrix]:
+        """A basis over a box that holds this one and the other, and what the old functions are in it.
+
+        In the old box, the old orthonormal functions are the matrix times the new ones: what was learnt can be told in
+        the new ones as it is.
+        """
+
+
 class Likelihood(Spec):
     """p(y | f), and what it predicts for y when f is known as a `Latent`."""
 
@@ -230,8 +300,8 @@ class Posterior(Spec, Generic[B]):
     ``missing``, 0 in ``features``) is one of mean 0 and variance 1, independent of the rest.
     """
 
-    n_records: ClassVar[int] = 3
-    learns_noise: ClassVar[bool] = False
+    n_records: int = 3
+    learns_noise: bool = False
     is_point: ClassVar[bool] = False  # knows weights, but not how sure they are
     needs_slope: ClassVar[bool] = False  # refuses likelihoods that are not smooth
     needs_signs: ClassVar[bool] = False  # refuses likelihoods whose targets are not -1 or +1
