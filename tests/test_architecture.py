@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 import bayou
-from bayou.contracts import Likelihood, Posterior, Rule, Schedule, Spec
+from bayou.contracts import Likelihood, Posterior, Rule, Schedule, Spec, Stiffness
 
 COMPONENTS: dict[str, type[Spec]] = {
     "likelihoods": Likelihood,
     "posteriors": Posterior,
     "rules": Rule,
     "schedules": Schedule,
+    "stiffness": Stiffness,
 }
 PACKAGES = sorted(module.name for module in pkgutil.iter_modules(bayou.__path__, "bayou.") if module.ispkg)
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"

@@ -22,7 +22,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 import bayou
-from bayou import likelihoods, modelfile, posteriors, rules, schedules
+from bayou import likelihoods, modelfile, posteriors, rules, schedules, stiffness
 from bayou.contracts import State
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.likelihoods import Ordinal, Probit, Softmax
@@ -164,7 +164,7 @@ def check_continues(folder: Path, learner: bayou.Learner) -> None:
     assert_same(loaded, learner)
 
 
-SPECS = [spec(home, name) for home in (likelihoods, rules, posteriors, schedules) for name in home.__all__]
+SPECS = [spec(home, name) for home in (likelihoods, rules, posteriors, schedules, stiffness) for name in home.__all__]
 SPECS += [Ordinal((-1.5, 0.1, 3.0)), FullGaussian(prior_variance=(0.1, 1e-300), prior_mean=(1 / 3, -0.0))]
 
 

@@ -40,10 +40,13 @@ if TYPE_CHECKING:
         BinaryWeights,
         DiagonalGaussian,
         FullGaussian,
+        FunctionNorm,
         LowRankGaussian,
         NaturalGradient,
         NormalInverseGamma,
+        NormalisedGradient,
         OnlineGradient,
+        RecursiveLeastSquares,
         Rosenblatt,
         ScheduledPoint,
         ShiftedPoint,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from bayou.prediction import Prediction
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
+    from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
 
 __version__ = "0.1.0"
 
@@ -65,10 +69,14 @@ __all__ = [
     "FlipProbit",
     "FullGaussian",
     "FunctionLearner",
+    "FunctionNorm",
     "Gaussian",
+    "GeometricStiffness",
     "Iterated",
     "JaxFunction",
     "Learner",
+    "LearntStiffness",
+    "LinearStiffness",
     "Linearized",
     "Logistic",
     "LowRankGaussian",
@@ -79,6 +87,7 @@ __all__ = [
     "NetworkClassifier",
     "NetworkRegressor",
     "NormalInverseGamma",
+    "NormalisedGradient",
     "NormalisedPerceptron",
     "OnlineClassifier",
     "OnlineCounter",
@@ -91,6 +100,7 @@ __all__ = [
     "PowerLawRate",
     "Prediction",
     "Probit",
+    "RecursiveLeastSquares",
     "Rosenblatt",
     "ScheduledPoint",
     "ShiftedPerceptron",
@@ -117,11 +127,12 @@ _NAMES = {
     "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
     "StudentT",
     "modelfile": "load save",
-    "posteriors": "BinaryWeights DiagonalGaussian FullGaussian LowRankGaussian NaturalGradient NormalInverseGamma "
-    "OnlineGradient Rosenblatt ScheduledPoint ShiftedPoint SphericalGaussian VariationalPerceptron",
+    "posteriors": "BinaryWeights DiagonalGaussian FullGaussian FunctionNorm LowRankGaussian NaturalGradient "
+    "NormalInverseGamma OnlineGradient Rosenblatt ScheduledPoint ShiftedPoint SphericalGaussian VariationalPerceptron",
     "prediction": "Prediction",
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
+    "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
 

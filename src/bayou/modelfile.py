@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import functions, likelihoods, posteriors, rules, schedules
+from bayou import functions, likelihoods, posteriors, rules, schedules, stiffness
 from bayou.contracts import Code, Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
@@ -59,7 +59,7 @@ MODELS = {
 }
 SPECS: dict[str, type[Spec]] = {
     name: getattr(home, name)
-    for home in (functions, likelihoods, rules, posteriors, schedules)
+    for home in (functions, likelihoods, rules, posteriors, schedules, stiffness)
     for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.

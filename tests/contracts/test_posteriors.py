@@ -50,10 +50,10 @@ def learnt(posterior: Posterior[Any], n: int = 30, seed: int = 0) -> Learner:
 
 
 def test_every_family_has_an_example() -> None:
-    """Gaussian families are tested here, points and binary weights in files of their own."""
+    """Gaussian families are tested here, points, binary weights and functions in files of their own."""
     examples = {type(posterior).__name__ for posterior in EXAMPLES}
     points = {name for name in posteriors.__all__ if getattr(posteriors, name).is_point}
-    assert examples | points | {"BinaryWeights"} == set(posteriors.__all__)
+    assert examples | points | {"BinaryWeights", "FunctionNorm"} == set(posteriors.__all__)
 
 
 @everyone

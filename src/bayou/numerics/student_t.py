@@ -34,6 +34,12 @@ def student_t_log_density(z: float, degrees: float) -> float:
 
 
 @kernel
+def log_student(error: float, variance: float, shape: float) -> float:
+    """log density at an error of a t of 2 * shape degrees of freedom and this squared scale."""
+    return student_t_log_density(error / math.sqrt(variance), 2.0 * shape) - 0.5 * math.log(variance)
+
+
+@kernel
 def _log_densities(z: Vector, degrees: Vector, result: Vector) -> None:
     for i in range(z.size):
         result[i] = student_t_log_density(z[i], degrees[i])

@@ -21,6 +21,7 @@ from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.pointers import call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
 from bayou.numerics.sites import pieces
+from bayou.numerics.student_t import log_student
 
 
 class NormalInverseGammaBelief(NamedTuple):
@@ -41,17 +42,6 @@ def scatter(belief: NormalInverseGammaBelief, missing: Mask) -> float:
         if missing[j]:
             total += (ratio - 1.0) * belief.mean[j] * belief.mean[j]
     return total + factors.scatter(belief.mean, belief.factor, belief.scale, missing)
-
-
-@vectorized_kernel
-def log_student(error: float, variance: float, shape: float) -> float:
-    """Log density of a Student t of 2 * shape degrees of freedom and this squared scale."""
-    return (
-        math.lgamma(shape + 0.5)
-        - math.lgamma(shape)
-        - 0.5 * math.log(2.0 * math.pi * shape * variance)
-        - (shape + 0.5) * math.log1p(error * error / (2.0 * shape * variance))
-    )
 
 
 @vectorized_kernel
