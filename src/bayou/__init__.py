@@ -128,7 +128,8 @@ _NAMES = {
     "StudentT",
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian FunctionNorm LowRankGaussian NaturalGradient "
-    "NormalInverseGamma OnlineGradient Rosenblatt ScheduledPoint ShiftedPoint SphericalGaussian VariationalPerceptron",
+    "NormalInverseGamma NormalisedGradient OnlineGradient RecursiveLeastSquares Rosenblatt ScheduledPoint "
+    "ShiftedPoint SphericalGaussian VariationalPerceptron",
     "prediction": "Prediction",
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",

@@ -118,6 +118,11 @@ class Basis(Spec):
         Slopes of different functions are orthogonal too, so this tells all of it.
         """
 
+    @property
+    @abstractmethod
+    def means(self) -> Vector:
+        """The mean of each orthonormal function over the box."""
+
     @abstractmethod
     def functions(self, rows: Matrix) -> Matrix:
         """The functions that the user named, as they are: (row, function)."""
@@ -305,6 +310,7 @@ class Posterior(Spec, Generic[B]):
     is_point: ClassVar[bool] = False  # knows weights, but not how sure they are
     needs_slope: ClassVar[bool] = False  # refuses likelihoods that are not smooth
     needs_signs: ClassVar[bool] = False  # refuses likelihoods whose targets are not -1 or +1
+    needs_errors: ClassVar[bool] = False  # refuses likelihoods that are not Gaussian in the latent
     asks_evidence: ClassVar[bool] = False  # asks the likelihood itself, as moment matching does: no other rule applies
     predict: ClassVar[Kernel]
     learn: ClassVar[Kernel]

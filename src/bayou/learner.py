@@ -382,6 +382,8 @@ def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> 
         raise InvalidSpec(f"{likelihood!r} has no slope for {posterior!r} to follow.")
     if posterior.needs_signs and likelihood.target_range != (-1.0, 1.0):
         raise InvalidSpec(f"{posterior!r} learns targets -1 and +1; {likelihood!r} has others.")
+    if posterior.needs_errors and not likelihood.scales_with_noise:
+        raise InvalidSpec(f"{posterior!r} learns from errors, those of a Gaussian likelihood; got {likelihood!r}.")
     if posterior.asks_evidence and rule.needs_slope:
         raise InvalidSpec(f"{posterior!r} asks the likelihood itself, as MomentMatching() does; got {rule!r}.")
     if posterior.learns_noise and not likelihood.scales_with_noise:

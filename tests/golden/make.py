@@ -42,6 +42,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "learner-binary": lambda: _learner(bayou.Probit(2.0), bayou.BinaryWeights(prior_mean=(0.2, 0.0, -0.1))),
     "learner-online-gradient": lambda: _learner(bayou.Logistic(), bayou.OnlineGradient(rate=0.5), bayou.Linearized()),
     "learner-natural-gradient": lambda: _learner(bayou.Gaussian(), bayou.NaturalGradient(), bayou.Linearized()),
+    "learner-normalised-gradient": lambda: _learner(
+        bayou.Gaussian(), bayou.NormalisedGradient(decay=0.1, prior_mean=(0.2, 0.0, -0.1))
+    ),
+    "learner-recursive-least-squares": lambda: _learner(bayou.Gaussian(), bayou.RecursiveLeastSquares(0.8)),
     "learner-rosenblatt": lambda: _learner(bayou.Probit(), bayou.Rosenblatt(rate=0.5)),
     "learner-variational-perceptron": lambda: _learner(bayou.Probit(), bayou.VariationalPerceptron((1.0, 0.5, 0.0))),
     "learner-scheduled-point": lambda: _learner(

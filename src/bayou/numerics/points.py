@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bayou.contracts import Array, Kernel, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics.jit import rebound, vectorized_kernel
-from bayou.numerics.pointers import call_log_evidence
+from bayou.numerics.passes import predict
+from bayou.numerics.pointers import call_log_evidence, call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior
-from bayou.numerics.sites import pieces
+from bayou.numerics.sites import LARGEST, pieces
 
 
 class PointBelief(Protocol):
@@ -62,6 +63,12 @@ def length_of(x: Array) -> float:
 
 
 @vectorized_kernel
+def largest_weight(weights: Array) -> float:
+    """Beyond this a weight of the array's type would soon be infinite."""
+    return 1e36 if weights.itemsize == 4 else 1e290
+
+
+@vectorized_kernel
 def step_along(weights: Array, step: float, direction: Array) -> None:
     """weights += step * direction."""
     for j in range(weights.size):
@@ -95,14 +102,66 @@ def learn_signs(
     return targets.size
 
 
-def step(*_: Any) -> None:
-    """What the template names is given by `pass_over_signs`."""
-    raise NameError("a pass is compiled for a point by `pass_over_signs`, not called by itself")
+def learn_errors(
+    belief: Any,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """Take a step for each row in order, by how far its target lies from the latent.
+
+    A latent that is blurred by missing features is met by no target: such a row is trusted as less of one.
+    """
+    for n in range(targets.size):
+        x, y = features[n], targets[n]
+        weight = float(weights[n]) if n < weights.size else 1.0
+        count = pieces(weight)
+        for piece in range(count):
+            mean, blur = marginal(belief, x)
+            if n < missing.shape[0]:
+                blur += scatter(belief, missing[n])
+            if not abs(mean + blur) < np.inf:
+                return n
+            value, _, precision = call_site(kernels, kernels, y, mean, blur, params)
+            if piece == 0:
+                record[n, 0], record[n, 1], record[n, 2] = mean, blur, value
+            error = min(max(y - mean, -LARGEST), LARGEST)
+            if not step(belief, x, error, weight / count, 1.0 / (1.0 + precision * blur)):
+                return n
+    return targets.size
+
+
+def step(*_: Any) -> Any:
+    """What the templates name is given by `pass_over_signs` and `passes_over_errors`."""
+    raise NameError("a pass is compiled for a point by a function of this module, not called by itself")
 
 
 def pass_over_signs(module: str, step: Kernel) -> Kernel:
     """Compile `learn_signs` for the point of that module, which gives ``step(belief, x, y, share)``."""
     return vectorized_kernel(rebound(learn_signs, module, step=step))
+
+
+class ErrorPasses(NamedTuple):
+    """The compiled passes of a point that learns from errors."""
+
+    predict: Kernel
+    learn: Kernel
+
+
+def passes_over_errors(module: str, step: Kernel) -> ErrorPasses:
+    """Compile the passes for the point of that module, which gives ``step(belief, x, error, weight, trust)``.
+
+    It moves the point by a row that counts for so many and is trusted by so much of one; False, with the point as it
+    was, if what it would become is not finite.
+    """
+    callees = {"marginal": marginal, "scatter": scatter, "step": step}
+    return ErrorPasses(
+        *(vectorized_kernel(rebound(template, module, **callees)) for template in (predict, learn_errors))
+    )
 
 
 class PointEstimate(Posterior[P]):
