@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayou.encoders import Standardizer
+    from bayou.encoders import Polynomials, Standardizer
     from bayou.estimators import (
         NetworkClassifier,
         NetworkRegressor,
@@ -97,6 +97,7 @@ __all__ = [
     "OptimalRate",
     "Ordinal",
     "Poisson",
+    "Polynomials",
     "PowerLawRate",
     "Prediction",
     "Probit",
@@ -118,7 +119,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "encoders": "Standardizer",
+    "encoders": "Polynomials Standardizer",
     "estimators": "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
     "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",

@@ -62,6 +62,34 @@ def check_box(box: Box) -> None:
             raise InvalidSpec(f"`domain` must be finite intervals (low, high) with low < high; got {interval!r}.")
 
 
+def checked_interval(interval: Any) -> Interval:
+    """One interval, as plain floats."""
+    check_box((interval,))
+    low, high = interval
+    return float(low), float(high)
+
+
+def checked_intervals(box: Any) -> Box:
+    """An interval for each input, as plain floats."""
+    try:
+        given = tuple(box)
+    except TypeError:
+        raise InvalidSpec(f"`domain` must be intervals (low, high), one for each input; got {box!r}.") from None
+    check_box(given)
+    return tuple((float(low), float(high)) for low, high in given)
+
+
+def whole_number(name: str, value: Any, least: int, most: int) -> int:
+    """A plain whole number within limits."""
+    try:
+        whole = int(value) == value and not isinstance(value, bool)
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole or not least <= value <= most:
+        raise InvalidSpec(f"`{name}` must be a whole number from {least} to {most}; got {value!r}.")
+    return int(value)
+
+
 def checked_rows(rows: Any, box: Box) -> Matrix:
     """Rows of as many inputs as the box has, all of them inside it."""
     given = np.asarray(rows, dtype=np.float64)
@@ -114,6 +142,10 @@ class GramBasis(Basis):
         """The mean of the products of slopes / 6, each input in units of its side of the box; see `roughness`."""
 
     @abstractmethod
+    def averages(self) -> Vector:
+        """The mean of each function as it is over the box."""
+
+    @abstractmethod
     def extended(self, box: Box) -> tuple[GramBasis, Matrix]:
         """As `grown`, but for the functions as they are."""
 
@@ -129,6 +161,10 @@ class GramBasis(Basis):
     @property
     def roughness(self) -> Vector:
         return self.orthonormal.roughness
+
+    @property
+    def means(self) -> Vector:
+        return self.orthonormal.transform @ self.averages()
 
     def encode(self, rows: Matrix) -> Matrix:
         return np.ascontiguousarray(self.functions(checked_rows(rows, self.box)) @ self.orthonormal.transform.T)
