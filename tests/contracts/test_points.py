@@ -12,10 +12,12 @@ from bayou import posteriors, schedules
 from bayou.contracts import Posterior
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.learner import Learner
-from bayou.likelihoods import Probit
+from bayou.likelihoods import Gaussian, Probit
 from bayou.posteriors import (
     NaturalGradient,
+    NormalisedGradient,
     OnlineGradient,
+    RecursiveLeastSquares,
     Rosenblatt,
     ScheduledPoint,
     ShiftedPoint,
@@ -29,6 +31,10 @@ EXAMPLES: list[Posterior[Any]] = [
     OnlineGradient(rate=0.7, offset=3.0, power=0.8, prior_mean=(0.1, 0.0, -0.2)),
     NaturalGradient(),
     NaturalGradient(fisher=((1.0, 0.2, 0.0), (0.2, 0.5, 0.1), (0.0, 0.1, 2.0)), offset=4.0),
+    NormalisedGradient(),
+    NormalisedGradient(decay=0.02, prior_mean=(0.1, 0.0, -0.2)),
+    RecursiveLeastSquares(),
+    RecursiveLeastSquares(forgetting=1.0, initial_precision=0.5, prior_mean=(0.1, 0.0, -0.2)),
     Rosenblatt(rate=0.5),
     VariationalPerceptron(),
     VariationalPerceptron(teacher=(1.0, -2.0, 0.5)),
@@ -40,14 +46,18 @@ EXAMPLES: list[Posterior[Any]] = [
 ]
 # Of these only the direction counts, and the average of directions is made one.
 DIRECTIONS = [p for p in EXAMPLES if isinstance(p, ShiftedPoint) or getattr(p, "normalised", False)]
+# These know more of a shard than how many examples it has seen: see tests/posteriors/test_recursive_least_squares.py.
+INFORMED = [p for p in EXAMPLES if isinstance(p, RecursiveLeastSquares)]
 everyone = pytest.mark.parametrize("posterior", EXAMPLES, ids=repr)
+averaged = pytest.mark.parametrize("posterior", [p for p in EXAMPLES if p not in INFORMED], ids=repr)
 
 
 def learnt(posterior: Posterior[Any], n: int = 20, seed: int = 0) -> Learner:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, D))
-    learner = Learner(Probit(), posterior, MomentMatching(), D)
-    learner.learn_many(features, np.sign(features @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=n)))
+    learner = Learner(Gaussian() if posterior.needs_errors else Probit(), posterior, MomentMatching(), D)
+    numbers = features @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=n)
+    learner.learn_many(features, numbers if posterior.needs_errors else np.sign(numbers))
     return learner
 
 
@@ -91,7 +101,7 @@ def test_forgetting_makes_the_examples_so_far_count_for_less(posterior: Posterio
         learner.forget(diffusion=0.1)
 
 
-@everyone
+@averaged
 def test_merged_points_are_their_average_by_examples(posterior: Posterior[Any]) -> None:
     one, other = learnt(posterior, 30, seed=1).belief, learnt(posterior, 10, seed=2).belief
     merged = posterior.merge([one, other])

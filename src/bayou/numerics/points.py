@@ -158,7 +158,7 @@ def passes_over_errors(module: str, step: Kernel) -> ErrorPasses:
     It moves the point by a row that counts for so many and is trusted by so much of one; False, with the point as it
     was, if what it would become is not finite.
     """
-    callees = {"marginal": marginal, "scatter": scatter, "step": step}
+    callees: dict[str, Kernel] = {"marginal": marginal, "scatter": scatter, "step": step}
     return ErrorPasses(
         *(vectorized_kernel(rebound(template, module, **callees)) for template in (predict, learn_errors))
     )
