@@ -67,10 +67,16 @@ def restraint(error: float, spread: float) -> float:
 
 
 @kernel
+def kept_share(count: float, weight: float) -> float:
+    """What is kept of the errors so far when one of so many comes: those of the latest quarter are remembered."""
+    return 1.0 - min(weight / (FIRST_MEMORY + NOISE_MEMORY * count), 1.0)
+
+
+@kernel
 def count_error(noise: Vector, error: float, spread: float, weight: float) -> None:
     """Let in the error of a prediction whose variance was ``spread``, noise and all."""
     noise[0] += weight
-    kept = 1.0 - min(weight / (FIRST_MEMORY + NOISE_MEMORY * noise[0]), 1.0)
+    kept = kept_share(noise[0], weight)
     square = error * error / spread
     share = noise_variance(noise) * min(square, FARTHEST * FARTHEST)
     noise[1] = kept * noise[1] + 0.5 * weight

@@ -26,6 +26,7 @@ from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.pointers import call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.running_noise import kept_share
 from bayou.numerics.sites import observe, pieces
 from bayou.numerics.stiffness import stiffen
 from bayou.numerics.student_t import log_student
@@ -36,7 +37,8 @@ FEATURES = ("orthonormal", "functions")
 
 class FunctionBelief(NamedTuple):
     """The mean; how rough each function is; the band of the Cholesky factor of A, empty if A is the identity, and the
-    diagonal of A^-1; the stiffness (`bayou.numerics.stiffness`); (shape, rate) of the noise, empty if it is given.
+    diagonal of A^-1; the stiffness (`bayou.numerics.stiffness`); shape and rate of the noise by the latest quarter of
+    the examples, and how many there were, empty if the noise is given.
     """
 
     mean: Array
@@ -91,6 +93,20 @@ def move(belief: FunctionBelief, seen: Vector, slope: float, precision: float, v
             belief.mean[j] += step * seen[j]
         loss, width = variance * inverse, seen.size * inverse * inverse
     stiffen(belief.stiffness, share, precision, gain * precision * loss, width)
+
+
+@vectorized_kernel
+def count_noise(noise: Vector, slope: float, precision: float, variance: float, share: float) -> None:
+    """Let in the error, slope / precision, of a prediction that was made with this variance, in units of the noise.
+
+    What is known of a function alike everywhere is known less well than that says in some places, and better in others:
+    errors of the past are let go, and what the noise has of them goes with them.
+    """
+    if precision > 0.0:
+        noise[2] += share
+        kept = kept_share(noise[2], share)
+        noise[0] = kept * noise[0] + 0.5 * share
+        noise[1] = kept * noise[1] + 0.5 * slope * slope / (precision * (1.0 + precision * variance))
 
 
 @vectorized_kernel
@@ -179,9 +195,7 @@ def learn(
             part = share / (1.0 + precision * blur)
             slope, precision = slope * part, precision * part
             move(belief, seen, slope, precision, variance, share)
-            if precision > 0.0:
-                noise[0] += 0.5 * share
-                noise[1] += 0.5 * slope * slope / (precision * (1.0 + precision * variance))
+            count_noise(noise, slope, precision, variance, share)
     return targets.size
 
 
@@ -259,7 +273,7 @@ class FunctionNorm(Posterior[FunctionBelief]):
             factor,
             spread,
             numbers,
-            np.array([self.noise_shape, self.noise_rate]) if self.learn_noise else np.zeros(0),
+            np.array([self.noise_shape, self.noise_rate, 0.0]) if self.learn_noise else np.zeros(0),
         )
 
     def check(self, belief: FunctionBelief) -> None:
@@ -268,7 +282,7 @@ class FunctionNorm(Posterior[FunctionBelief]):
         for name in ("roughness", "factor", "spread"):
             if not np.allclose(getattr(belief, name), getattr(prior, name), rtol=1e-6, atol=1e-12):
                 raise ImproperBelief(f"`{name}` must be that of the norm of {self!r}; it is not.")
-        positive = belief.stiffness[2] >= 0.0 and np.all(belief.noise > 0.0)
+        positive = belief.stiffness[2] >= 0.0 and np.all(belief.noise[:2] > 0.0)
         kept = [0, 1, 3, 4]
         if not (np.all(np.isfinite(belief.stiffness)) and positive and np.isfinite(belief.noise).all()):
             raise ImproperBelief("the stiffness and the noise must be finite and not negative; they are not.")
@@ -280,9 +294,8 @@ class FunctionNorm(Posterior[FunctionBelief]):
         x = np.ascontiguousarray(features, dtype=self.dtype)
         variance = marginal(belief, x)[1]
         absorb(belief, x, slope, precision, variance)
-        if self.learn_noise and precision > 0.0:
-            belief.noise[0] += 0.5
-            belief.noise[1] += 0.5 * slope * slope / (precision * (1.0 + precision * variance))
+        if self.learn_noise:
+            count_noise(belief.noise, slope, precision, variance, 1.0)
 
     def covariance(self, belief: FunctionBelief) -> Matrix:
         """Covariance of the weights; infinite with no more than two degrees of freedom of the noise."""
@@ -317,7 +330,7 @@ class FunctionNorm(Posterior[FunctionBelief]):
         square = float(np.sum(self._precisions(belief) * offset**2))
         if not self.learn_noise:
             return -0.5 * (square + d * math.log(2.0 * math.pi)) - log_scale
-        shape, rate = belief.noise
+        shape, rate, _ = belief.noise
         kernel = -(shape + 0.5 * d) * math.log1p(square / (2.0 * rate))
         constant = gammaln(shape + 0.5 * d) - gammaln(shape) - 0.5 * d * math.log(2.0 * math.pi * rate)
         return float(constant + kernel) - log_scale
@@ -369,40 +382,21 @@ class FunctionNorm(Posterior[FunctionBelief]):
     def _combine(self, parts: Sequence[tuple[float, FunctionBelief]]) -> FunctionBelief:
         """Prior + sum of share * (part - prior), in natural parameters: A need not be told, being the same in all."""
         merged = self.prior(parts[0][1].mean.size)
-        before, prior_noise = self._precisions(merged), merged.noise.copy()
-        prior_shift = before * merged.mean
-        shift, weighed = prior_shift.copy(), self._square(before, merged)
-        squares = weighed
+        prior_shift, prior_noise = self._precisions(merged) * merged.mean, merged.noise.copy()
+        shift = prior_shift.copy()
         for share, part in parts:
-            precisions = self._precisions(part)
             merged.stiffness[2] += share * part.stiffness[2]
-            shift += share * (precisions * part.mean - prior_shift)
             merged.noise[...] += share * (part.noise - prior_noise)
-            squares += share * (self._square(precisions, part) - weighed)
-        if not merged.stiffness[2] >= -1e-9 * merged.stiffness[0]:
+            shift += share * (self._precisions(part) * part.mean - prior_shift)
+        least = -1e-9 * merged.stiffness[0]
+        if not (merged.stiffness[2] >= least and np.all(merged.noise[:2] > 0.0)):
             raise ImproperBelief(
                 f"a stiffness must not be less than at the start; it would have grown by {merged.stiffness[2]:.3g}. "
                 "Was something taken out that was never learnt?"
             )
         merged.stiffness[2] = max(merged.stiffness[2], 0.0)
-        after = self._precisions(merged)
-        merged.mean[...] = shift / after
-        if self.learn_noise:  # rate + mean . precision . mean / 2 is what adds
-            merged.noise[1] += 0.5 * (squares - self._square(after, merged))
-            if not np.all(merged.noise > 0.0):
-                raise ImproperBelief(
-                    f"the noise must have positive shape and rate; they would be {merged.noise[0]:.3g} and "
-                    f"{merged.noise[1]:.3g}. Was something taken out that was never learnt?"
-                )
+        merged.mean[...] = shift / self._precisions(merged)
         return merged
-
-    @staticmethod
-    def _square(precisions: Vector, belief: FunctionBelief) -> float:
-        """mean . precision . mean."""
-        mean = belief.mean.astype(np.float64)
-        if len(belief.factor):
-            mean = from_band(belief.factor).T @ mean
-        return float(np.sum(precisions * mean**2))
 
     @staticmethod
     def _precisions(belief: FunctionBelief) -> Vector:
@@ -412,14 +406,14 @@ class FunctionNorm(Posterior[FunctionBelief]):
         return precisions
 
     def _t_scales(self, belief: FunctionBelief) -> Vector:
-        shape, rate = belief.noise
+        shape, rate, _ = belief.noise
         scales: Vector = np.sqrt(rate / shape * belief.spread / self._precisions(belief))
         return scales
 
     def _unit(self, belief: FunctionBelief) -> float:
         if not self.learn_noise:
             return 1.0
-        shape, rate = belief.noise
+        shape, rate, _ = belief.noise
         return float(rate / (shape - 1.0)) if shape > 1.0 else math.inf
 
     @staticmethod
