@@ -10,33 +10,31 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector, VectorLikelihood
+from bayou.contracts import Likelihood, Posterior, Rule, Vector, VectorLikelihood
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import deviation_of
 from bayou.errors import InvalidSpec
 from bayou.estimators.classifier import OnlineClassifier
-from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.early_rows import KEPT, EarlyRows
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.function_learner import FunctionLearner
 from bayou.functions import Network
 from bayou.learner import Learner
 from bayou.likelihoods import Softmax
 from bayou.posteriors import FullGaussian, LowRankGaussian
-from bayou.prediction import Prediction
 from bayou.rules import MomentMatching, Variational
 
-KEPT = 256  # rows that are learnt again when the frame moves
 QUITE_WRONG = 4.0  # a later frame is taken when deviations differ by such a factor, or a centre by such a multiple
 DOUBT = 0.1  # what is kept then of all that was learnt
 MOST_FULL = 1000  # weights up to which all correlations are kept, if there is one output
 RANK = 30
 
 
-class NetworkEstimator(OnlineEstimator):
+class NetworkEstimator(EarlyRows):
     """What the networks share: how they are made, and how they begin."""
 
     _learner_class = FunctionLearner
@@ -105,22 +103,6 @@ class NetworkEstimator(OnlineEstimator):
         super()._begin(n_columns, names)
         self._standardizer = Standardizer()  # centred: biases carry it
         self._lay_out()
-        self._early: list[tuple[Vector, float, float]] = []
-
-    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
-        prediction = super()._learn_part(rows, targets, weights)
-        self._keep(rows, targets, weights)
-        return prediction
-
-    def _learn_encoded(self, mask: Mask, y: float) -> None:
-        super()._learn_encoded(mask, y)
-        self._keep(self._raw, np.array([y]), np.zeros(0))
-
-    def _keep(self, rows: Matrix, targets: Vector, weights: Vector) -> None:
-        """Rows that were just learnt, while all that were learnt can be kept."""
-        if self._learner_.n_examples <= KEPT:
-            counts = weights if weights.size else np.ones(len(rows))
-            self._early += [(rows[n].copy(), float(targets[n]), float(counts[n])) for n in range(len(rows))]
 
     def _settle(self) -> None:
         if self._learner_.n_examples <= KEPT:
@@ -133,25 +115,6 @@ class NetworkEstimator(OnlineEstimator):
             if self.standardize:
                 self._mend_frame()
 
-    def _take_units(self) -> None:
-        """For those whose targets have units."""
-
-    def _told(self, targets: Vector) -> Vector:
-        """Targets as the learner is told them."""
-        return targets
-
-    def _learn_again(self) -> None:
-        known = self._learner_
-        self._learner_ = self._learner(known.likelihood)
-        width = self._frame.mean.size
-        rows = np.full((len(self._early), width), np.nan)
-        for row, (values, _, _) in zip(rows, self._early, strict=True):
-            row[: values.size] = values
-        targets, weights = (np.array([kept[part] for kept in self._early]) for part in (1, 2))
-        features, missing = self._encode(rows, weights, learn=False)
-        self._learner_.learn_many(features, self._told(targets), weights, missing)
-        self._learner_.n_examples, self._learner_.log_evidence = known.n_examples, known.log_evidence
-
     def _mend_frame(self) -> None:
         """Columns that have become something else than they were in the first rows get a frame that fits."""
         frame, mended = self._frame, False
@@ -163,27 +126,6 @@ class NetworkEstimator(OnlineEstimator):
                 mended = True
         if mended:  # what was known of it is out of place: let the rows to come count for more
             self._learner_.forget(discount=DOUBT)
-
-    # --- as data
-
-    def to_state(self) -> State:
-        """All that this estimator is, as data."""
-        state = super().to_state()
-        if self._begun():
-            width = self._frame.mean.size
-            rows = np.full((len(self._early), width + 2), np.nan)
-            for row, (values, target, weight) in zip(rows, self._early, strict=True):
-                row[: values.size], row[-2:] = values, (target, weight)
-            state.arrays["early"] = rows
-        return state
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """The estimator that this data describes; it continues to the last bit."""
-        model = super().from_state(state)
-        if model._begun():
-            model._early = [(row[:-2].copy(), float(row[-2]), float(row[-1])) for row in state.arrays["early"]]
-        return model
 
     @property
     def coef_(self) -> Any:

@@ -308,12 +308,16 @@ class OnlineEstimator(BaseEstimator):
             model._learner_ = cls._learner_class.from_state(State(config["learner"], inner))
             model._seen = float(config["seen"])
             model._next = next_doubling(model._seen)
-            _require("learner.n_features", model._learner_.n_features, model._first + n_columns)
+            _require("learner.n_features", model._learner_.n_features, model._width(state))
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
             if config["feature_names"]:
                 model.feature_names_in_ = np.asarray(config["feature_names"], dtype=object)
         return model
+
+    def _width(self, state: State) -> int:
+        """How many features the learner of this state must have."""
+        return self._first + int(self._frame.mean.size)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
