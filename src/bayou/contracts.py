@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.errors import ImproperBelief, InvalidTarget
+from bayou.errors import ImproperBelief, InvalidSpec, InvalidTarget
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 Vector: TypeAlias = NDArray[np.float64]
@@ -153,6 +153,17 @@ class Basis(Spec):
         In the old box, the old orthonormal functions are the matrix times the new ones: what was learnt can be told in
         the new ones as it is.
         """
+
+
+class Growth(NamedTuple):
+    """What becomes of features whose functions get a wider box: in the old box, old = forward @ new, new = back @ old.
+
+    ``share`` is what the old box is of the new one.
+    """
+
+    forward: Matrix
+    back: Matrix
+    share: float
 
 
 class Likelihood(Spec):
@@ -382,6 +393,10 @@ class Posterior(Spec, Generic[B]):
             return
         for array, value in zip(belief, kept, strict=True):
             array[...] = value
+
+    def recast(self, belief: B, before: Posterior[B], growth: Growth) -> B:
+        """What a belief of this family, but of functions over a smaller box, becomes over the wider one."""
+        raise InvalidSpec(f"{self!r} cannot be told in other functions; its domain cannot grow.")
 
     @abstractmethod
     def merge(self, shards: Sequence[B]) -> B:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from bayou.contracts import (
     Array,
+    Growth,
     Latent,
     Likelihood,
     Mask,
@@ -222,6 +223,15 @@ class Learner:
         """Go on with features that are told otherwise: see `bayou.contracts.Posterior.retell`."""
         for belief in self.beliefs():
             self.posterior.retell(belief, scale, shift)
+
+    def recast(self, posterior: Posterior[Any], growth: Growth) -> Learner:
+        """A learner of functions over a wider box, that knows what this one does: see `Posterior.recast`."""
+        wider = Learner(self.likelihood, posterior, self.rule, len(growth.back))
+        for mine, other in zip(self.beliefs(), wider.beliefs(), strict=True):
+            for array, value in zip(other, posterior.recast(mine, self.posterior, growth), strict=True):
+                array[...] = value
+        wider.n_examples, wider.log_evidence = self.n_examples, self.log_evidence
+        return wider
 
     def forget(self, discount: float = 1.0, diffusion: float = 0.0) -> None:
         """Let go of the past: see `bayou.contracts.Posterior.forget`."""

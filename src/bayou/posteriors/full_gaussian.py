@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
+from bayou.contracts import Array, Growth, Mask, Matrix, Posterior, Vector
 from bayou.numerics import factor as factors
 from bayou.numerics import factor_pairs as pairs
 from bayou.numerics.jit import vectorized_kernel
@@ -251,6 +251,17 @@ class FullGaussian(Posterior[FullBelief]):
     def transform(self, belief: FullBelief, scale: Vector, shift: Vector) -> None:
         """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
         factors.transform(belief.mean, belief.factor, belief.scale, scale, shift)
+
+    def recast(self, belief: FullBelief, before: Posterior[FullBelief], growth: Growth) -> FullBelief:
+        """What was learnt beyond the old prior, of the new functions, beside their own prior."""
+        prior, old = self.prior(len(growth.back)), before.prior(belief.mean.size)
+        precision = factors.precision_of(prior.factor, prior.scale)
+        shift = precision @ prior.mean
+        was, is_now = (factors.precision_of(known.factor, known.scale) for known in (old, belief))
+        precision += growth.back @ (is_now - was) @ growth.back.T
+        shift += growth.back @ (is_now @ belief.mean - was @ old.mean)
+        factor, scale = factors.factors_of_precision(precision)
+        return self._belief(factor.T @ (scale * (factor @ shift)), factor, scale)
 
     def merge(self, shards: Sequence[FullBelief]) -> FullBelief:
         """The prior, times what each shard learnt beyond it."""

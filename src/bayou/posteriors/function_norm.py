@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 from scipy.special import gammaln, stdtr, stdtrit
 
-from bayou.contracts import Array, Basis, Mask, Matrix, Posterior, Stiffness, Vector
+from bayou.contracts import Array, Basis, Growth, Mask, Matrix, Posterior, Stiffness, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ShapeMismatch
 from bayou.numerics.bands import band_factor, from_band, inverse_diagonal, solve
 from bayou.numerics.jit import vectorized_kernel
@@ -370,6 +370,19 @@ class FunctionNorm(Posterior[FunctionBelief]):
     def retell(self, belief: FunctionBelief, scale: Vector, shift: Vector) -> None:
         """Tell the mean in new coordinates; the norm is that of the functions, whatever they are called."""
         self.transform(belief, scale, shift)
+
+    def recast(self, belief: FunctionBelief, before: Posterior[FunctionBelief], growth: Growth) -> FunctionBelief:
+        """The same function, of a stiffness between that of the old box and that of new ground.
+
+        Its logarithm is averaged over the new box: what is known is as much, told of more.
+        """
+        wider = self.prior(growth.forward.shape[1])
+        wider.mean[...] = wider.mean + (belief.mean - before.prior(belief.mean.size).mean) @ growth.forward
+        start, known = float(wider.stiffness[0]), float(belief.stiffness[0] + belief.stiffness[2])
+        stiffness = max(known, start) ** growth.share * start ** (1.0 - growth.share)
+        wider.stiffness[2] = max(stiffness - start, 0.0)
+        wider.noise[...] = belief.noise
+        return wider
 
     def merge(self, shards: Sequence[FunctionBelief]) -> FunctionBelief:
         """The prior, times what each shard learnt beyond it."""

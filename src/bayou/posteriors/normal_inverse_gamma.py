@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, stdtr, stdtrit
 
-from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
+from bayou.contracts import Array, Growth, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics import factor as factors
 from bayou.numerics.jit import vectorized_kernel
@@ -212,6 +212,17 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
         """Make it the belief about ``scale * w``, with ``shift . w`` added to the first weight, in place."""
         factors.transform(belief.mean, belief.factor, belief.scale, scale, shift)
 
+    def recast(
+        self, belief: NormalInverseGammaBelief, before: Posterior[NormalInverseGammaBelief], growth: Growth
+    ) -> NormalInverseGammaBelief:
+        """What was learnt beyond the old prior, of the new functions, beside their own prior."""
+        total = _natural(self.prior(len(growth.back)))
+        is_now, was = _natural(belief), _natural(before.prior(belief.mean.size))
+        total[0][...] += growth.back @ (is_now[0] - was[0]) @ growth.back.T
+        total[1][...] += growth.back @ (is_now[1] - was[1])
+        total[2][...] += is_now[2] - was[2]
+        return self._from_natural(*total)
+
     def merge(self, shards: Sequence[NormalInverseGammaBelief]) -> NormalInverseGammaBelief:
         """The prior, times what each shard learnt beyond it."""
         return self._combine(self.prior(shards[0].mean.size), [(1.0, shard) for shard in shards])
@@ -234,7 +245,9 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
         for share, part in parts:
             for value, of_part, of_prior in zip(total, _natural(part), base, strict=True):
                 value += share * (of_part - of_prior)
-        precision, shift, noise = total
+        return self._from_natural(*total)
+
+    def _from_natural(self, precision: Matrix, shift: Vector, noise: Vector) -> NormalInverseGammaBelief:
         factor, scale = factors.factors_of_precision(precision)
         mean = factor.T @ (scale * (factor @ shift))
         noise[1] -= 0.5 * mean @ shift
