@@ -7,7 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayou.encoders import Polynomials, Standardizer
+    from bayou.encoders import (
+        Additive,
+        CubicSplines,
+        Fourier,
+        PiecewiseLinear,
+        Polynomials,
+        RadialFunctions,
+        RandomFourier,
+        Standardizer,
+        TensorProduct,
+        UserFunctions,
+    )
     from bayou.estimators import (
         NetworkClassifier,
         NetworkRegressor,
@@ -62,11 +73,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdaptiveRate",
+    "Additive",
     "BinaryWeights",
     "BoltzmannStep",
     "ConstantRate",
+    "CubicSplines",
     "DiagonalGaussian",
     "FlipProbit",
+    "Fourier",
     "FullGaussian",
     "FunctionLearner",
     "FunctionNorm",
@@ -96,11 +110,14 @@ __all__ = [
     "OnlineRegressor",
     "OptimalRate",
     "Ordinal",
+    "PiecewiseLinear",
     "Poisson",
     "Polynomials",
     "PowerLawRate",
     "Prediction",
     "Probit",
+    "RadialFunctions",
+    "RandomFourier",
     "RecursiveLeastSquares",
     "Rosenblatt",
     "ScheduledPoint",
@@ -111,7 +128,9 @@ __all__ = [
     "Standardizer",
     "Step",
     "StudentT",
+    "TensorProduct",
     "ThresholdedFunction",
+    "UserFunctions",
     "Variational",
     "VariationalPerceptron",
     "load",
@@ -119,7 +138,8 @@ __all__ = [
 ]
 
 _NAMES = {
-    "encoders": "Polynomials Standardizer",
+    "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
+    "Standardizer TensorProduct UserFunctions",
     "estimators": "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
     "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",

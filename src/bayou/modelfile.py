@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import functions, likelihoods, posteriors, rules, schedules, stiffness
+from bayou import encoders, functions, likelihoods, posteriors, rules, schedules, stiffness
 from bayou.contracts import Code, Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
@@ -59,7 +59,7 @@ MODELS = {
 }
 SPECS: dict[str, type[Spec]] = {
     name: getattr(home, name)
-    for home in (functions, likelihoods, rules, posteriors, schedules, stiffness)
+    for home in (encoders, functions, likelihoods, rules, posteriors, schedules, stiffness)
     for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.
@@ -135,7 +135,8 @@ def _encode(value: Any) -> Any:
         name = type(value).__name__
         if SPECS.get(name) is not type(value):
             raise InvalidSpec(f"a model file can hold the specs that bayou exports; got {value!r}.")
-        values = value.arguments() if isinstance(value, functions.JaxFunction) else vars(value)
+        arguments = getattr(value, "arguments", None)  # specs with code in them tell what they were made with
+        values = arguments() if arguments else vars(value)
         return {"spec": name, "fields": {field: _encode(values[field]) for field in _field_names(type(value))}}
     if isinstance(value, Code):
         return {"code": value.name}

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -22,9 +22,12 @@ from bayou.errors import InvalidFeatures, InvalidSpec, ShapeMismatch
 
 Interval: TypeAlias = tuple[float, float]
 Box: TypeAlias = tuple[Interval, ...]
+G = TypeVar("G", bound="GramBasis")
 
 # Eigenvalues of a Gram matrix below this fraction of the largest are rounding.
 RANK_TOLERANCE = 1e-11
+# Functions are told by others at so many points per function, and by combinations that this much of them is seen of.
+N_MATCHED, MATCH_TOLERANCE = 8, 1e-12
 SLOPE_UNIT = 6.0  # the roughness of a straight line is 2, that of the k-th Legendre polynomial k (k + 1)
 AT_THE_EDGE = 1e-9  # an input so little outside the box, in units of its side, is at the edge
 
@@ -90,6 +93,21 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     return int(value)
 
 
+def whole_numbers(name: str, values: Any, least: int, most: int, n_inputs: int) -> tuple[int, ...]:
+    """A plain whole number for each input."""
+    if not isinstance(values, (tuple, list)) or len(values) != n_inputs:
+        raise InvalidSpec(f"`{name}` must have an entry for each input, {n_inputs}, as a tuple; got {values!r}.")
+    return tuple(whole_number(name, value, least, most) for value in values)
+
+
+def positive_numbers(name: str, values: Any, n_inputs: int) -> float | tuple[float, ...]:
+    """A plain positive number, or one for each input."""
+    given = np.asarray(values, dtype=np.float64) if isinstance(values, (int, float, tuple, list)) else np.zeros(0)
+    if given.shape not in {(), (n_inputs,)} or not np.all((given > 0.0) & (given < np.inf)):
+        raise InvalidSpec(f"`{name}` must be positive: one number, or one for each of {n_inputs}; got {values!r}.")
+    return tuple(given.tolist()) if given.ndim else float(given)
+
+
 def checked_rows(rows: Any, box: Box) -> Matrix:
     """Rows of as many inputs as the box has, all of them inside it."""
     given = np.asarray(rows, dtype=np.float64)
@@ -106,6 +124,21 @@ def checked_rows(rows: Any, box: Box) -> Matrix:
             )
     lows, highs = np.array(box).T
     return np.clip(given, lows, highs)
+
+
+def checked_factors(factors: Any) -> tuple[Basis, ...]:
+    """Bases over different inputs, at least one."""
+    given = tuple(factors) if isinstance(factors, (tuple, list)) else (None,)
+    if not given or not all(isinstance(factor, Basis) for factor in given):
+        raise InvalidSpec(f"`factors` must be bases, at least one, as a tuple; got {factors!r}.")
+    return given
+
+
+def parts(whole: Any, factors: tuple[Basis, ...]) -> list[Any]:
+    """Each factor's own columns of rows, or its own intervals of a box."""
+    ends = np.cumsum([len(factor.box) for factor in factors]).tolist()
+    cuts = [slice(end - len(factor.box), end) for end, factor in zip(ends, factors, strict=True)]
+    return [whole[:, cut] if isinstance(whole, np.ndarray) else whole[cut] for cut in cuts]
 
 
 def hull(one: Box, other: Box) -> Box:
@@ -134,7 +167,42 @@ def tensor_quadrature(box: Box, n_points: Sequence[int]) -> tuple[Matrix, Vector
     return points, weights
 
 
-class GramBasis(Basis):
+def scattered(box: Box, n_points: int) -> Matrix:
+    """Points that fill a box, more densely towards its edges, where smooth functions are the hardest to tell apart.
+
+    Multiples of the inverse powers of the root of g^(d + 1) = g + 1, modulo one, fill a cube of d sides evenly.
+    """
+    g = 2.0
+    for _ in range(60):
+        g = (1.0 + g) ** (1.0 / (len(box) + 1.0))
+    places = (0.5 + np.outer(np.arange(1, n_points + 1), g ** -np.arange(1.0, len(box) + 1.0))) % 1.0
+    lows, highs = np.array(box).T
+    points: Matrix = lows + (highs - lows) * (0.5 - 0.5 * np.cos(np.pi * places))
+    return points
+
+
+def matched(old: Matrix, new: Matrix) -> Matrix:
+    """The matrix by which new functions give old ones, from the values of both at many points.
+
+    For functions of which combinations were left out, this tells more than products of matrices would: among the
+    combinations that are there, it finds those that agree in the old box, whatever they do elsewhere.
+    """
+    matrix: Matrix = scipy.linalg.lstsq(new, old, cond=MATCH_TOLERANCE)[0]
+    return np.ascontiguousarray(matrix.T)
+
+
+class RememberingBasis(Basis):
+    """A basis that keeps what it has computed, but not in copies: a spec is its fields alone."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+
+class GramBasis(RememberingBasis):
     """A basis that is made orthonormal by its Gram matrices: it says what its functions are, and how they grow."""
 
     @abstractmethod
@@ -174,12 +242,11 @@ class GramBasis(Basis):
         return coefficients
 
     def grown(self, box: Box) -> tuple[Basis, Matrix]:
-        wider, matrix = self.extended(hull(self.box, box))
-        return wider, self.orthonormal.transform @ matrix @ wider.gram() @ wider.orthonormal.transform.T
+        return self._grown(*self.extended(hull(self.box, box)))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+    def _grown(self, wider: G, matrix: Matrix) -> tuple[G, Matrix]:
+        transform = wider.orthonormal.transform
+        if len(transform) == transform.shape[1]:
+            return wider, self.orthonormal.transform @ matrix @ wider.gram() @ transform.T
+        points = scattered(self.box, N_MATCHED * wider.size)
+        return wider, matched(self.encode(points), wider.encode(points))
