@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         UserFunctions,
     )
     from bayou.estimators import (
+        IncrementalRiskClassifier,
+        IncrementalRiskRegressor,
         NetworkClassifier,
         NetworkRegressor,
         NormalisedPerceptron,
@@ -86,6 +88,8 @@ __all__ = [
     "FunctionNorm",
     "Gaussian",
     "GeometricStiffness",
+    "IncrementalRiskClassifier",
+    "IncrementalRiskRegressor",
     "Iterated",
     "JaxFunction",
     "Learner",
@@ -140,8 +144,9 @@ __all__ = [
 _NAMES = {
     "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
-    "estimators": "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
-    "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
+    "estimators": "IncrementalRiskClassifier IncrementalRiskRegressor NetworkClassifier NetworkRegressor "
+    "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor ShiftedPerceptron "
+    "ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

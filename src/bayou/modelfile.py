@@ -46,6 +46,8 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 # Names, not classes: estimators lie above this module, and are imported when a file asks for one.
 MODELS = {
     "FunctionLearner": "bayou.function_learner",
+    "IncrementalRiskClassifier": "bayou.estimators",
+    "IncrementalRiskRegressor": "bayou.estimators",
     "Learner": "bayou.learner",
     "NetworkClassifier": "bayou.estimators",
     "NetworkRegressor": "bayou.estimators",

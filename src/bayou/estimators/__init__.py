@@ -6,11 +6,14 @@ OnlineCounter           counts
 NormalisedPerceptron    two classes that a hyperplane divides, by a perceptron
 ShiftedPerceptron       two classes with flipped labels, by a perceptron
 OnlineNetwork           numbers or classes, by a small network; NetworkRegressor, NetworkClassifier: one or the other
+IncrementalRiskRegressor, IncrementalRiskClassifier
+                        numbers or classes, by functions of few inputs that change as little as possible
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
+from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
 from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
 from bayou.estimators.normalised_perceptron import NormalisedPerceptron
 from bayou.estimators.online_network import OnlineNetwork
@@ -19,6 +22,8 @@ from bayou.estimators.shifted_perceptron import ShiftedPerceptron
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
+    "IncrementalRiskClassifier",
+    "IncrementalRiskRegressor",
     "NetworkClassifier",
     "NetworkRegressor",
     "NormalisedPerceptron",

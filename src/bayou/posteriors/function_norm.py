@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from scipy.special import gammaln, stdtr, stdtrit
 
 from bayou.contracts import Array, Basis, Growth, Mask, Matrix, Posterior, Stiffness, Vector
@@ -372,15 +373,21 @@ class FunctionNorm(Posterior[FunctionBelief]):
         self.transform(belief, scale, shift)
 
     def recast(self, belief: FunctionBelief, before: Posterior[FunctionBelief], growth: Growth) -> FunctionBelief:
-        """The same function, of a stiffness between that of the old box and that of new ground.
+        """The function that what was learnt beyond the old prior and the prior of the new functions tell together.
 
-        Its logarithm is averaged over the new box: what is known is as much, told of more.
+        In the old box it is what it was, as firmly as it was known; beyond, it is not taken as far as it would go. The
+        stiffness keeps the trace of the covariance, of which new ground has the most: it falls, and rises as it would
+        have risen there. O(d^3).
         """
-        wider = self.prior(growth.forward.shape[1])
-        wider.mean[...] = wider.mean + (belief.mean - before.prior(belief.mean.size).mean) @ growth.forward
-        start, known = float(wider.stiffness[0]), float(belief.stiffness[0] + belief.stiffness[2])
-        stiffness = max(known, start) ** growth.share * start ** (1.0 - growth.share)
-        wider.stiffness[2] = max(stiffness - start, 0.0)
+        if self.features != "orthonormal":
+            raise InvalidSpec(f"{self!r} can grow with orthonormal features only.")
+        wider, old = self.prior(len(growth.back)), before.prior(belief.mean.size)
+        prior_precisions, grown = self._precisions(wider), float(belief.stiffness[2])
+        shift = self._precisions(belief) * belief.mean - self._precisions(old) * old.mean
+        precision = np.diag(prior_precisions) + grown * growth.back @ growth.back.T
+        covariance = scipy.linalg.inv(precision)
+        wider.mean[...] = covariance @ (prior_precisions * wider.mean + growth.back @ shift)
+        wider.stiffness[2] = _grown_to(prior_precisions, float(np.trace(covariance)))
         wider.noise[...] = belief.noise
         return wider
 
@@ -395,20 +402,24 @@ class FunctionNorm(Posterior[FunctionBelief]):
     def _combine(self, parts: Sequence[tuple[float, FunctionBelief]]) -> FunctionBelief:
         """Prior + sum of share * (part - prior), in natural parameters: A need not be told, being the same in all."""
         merged = self.prior(parts[0][1].mean.size)
-        prior_shift, prior_noise = self._precisions(merged) * merged.mean, merged.noise.copy()
-        shift = prior_shift.copy()
+        prior_shift = self._precisions(merged) * merged.mean
+        shift, count = prior_shift.copy(), 0.0
         for share, part in parts:
             merged.stiffness[2] += share * part.stiffness[2]
-            merged.noise[...] += share * (part.noise - prior_noise)
             shift += share * (self._precisions(part) * part.mean - prior_shift)
-        least = -1e-9 * merged.stiffness[0]
-        if not (merged.stiffness[2] >= least and np.all(merged.noise[:2] > 0.0)):
+            count += share * float(part.noise[2]) if self.learn_noise else 0.0
+        if not (merged.stiffness[2] >= -1e-9 * merged.stiffness[0] and count >= 0.0):
             raise ImproperBelief(
                 f"a stiffness must not be less than at the start; it would have grown by {merged.stiffness[2]:.3g}. "
                 "Was something taken out that was never learnt?"
             )
         merged.stiffness[2] = max(merged.stiffness[2], 0.0)
         merged.mean[...] = shift / self._precisions(merged)
+        if count > 0.0:  # what is known of the noise is of the latest examples: an average, each part by its examples
+            noises = [(share * part.noise[2] / count, part.noise) for share, part in parts]
+            merged.noise[0] = sum(weight * noise[0] for weight, noise in noises)
+            merged.noise[1] = merged.noise[0] * sum(weight * noise[1] / noise[0] for weight, noise in noises)
+            merged.noise[2] = count
         return merged
 
     @staticmethod
@@ -433,3 +444,12 @@ class FunctionNorm(Posterior[FunctionBelief]):
     def _write(belief: FunctionBelief, values: FunctionBelief) -> None:
         for array, value in zip(belief, values, strict=True):
             array[...] = value
+
+
+def _grown_to(precisions: Vector, trace: float) -> float:
+    """What to add to each precision for the inverses to have this sum; 0 if they have no more."""
+    surplus = float(np.sum(1.0 / precisions)) - trace
+    if surplus <= 0.0:
+        return 0.0
+    most = precisions.size / trace  # the sum of n inverses of no less is no more
+    return float(scipy.optimize.brentq(lambda grown: np.sum(1.0 / (precisions + grown)) - trace, 0.0, most))
