@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou import encoders, functions, likelihoods, posteriors, rules, schedules, stiffness
-from bayou.contracts import Code, Posterior, Spec, State
+from bayou.contracts import Basis, Code, Posterior, Spec, State
 from bayou.errors import InvalidSpec, ModelFileError
 
 FORMAT_VERSION = 1
@@ -437,6 +437,8 @@ def _bytes_at_least(posterior: Posterior[Any], n_features: int, limit: int) -> i
     until the belief passes the limit or the next step would reach all features.
     """
     values = {name: getattr(posterior, name) for name in _field_names(type(posterior))}
+    if isinstance(values.get("basis"), Basis):  # which fixes the number of features; without it a belief is no larger
+        values |= {"basis": None, "features": "orthonormal"}
     per_feature = {name: value for name, value in values.items() if isinstance(value, tuple)}
     size, n_bytes = 1, 0
     while size == 1 or (size < n_features and n_bytes <= limit):

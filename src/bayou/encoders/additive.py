@@ -23,6 +23,7 @@ from bayou.numerics.grams import (
     checked_rows,
     hull,
     parts,
+    settled,
 )
 
 NO_MEAN = 1e-10  # a mean below is rounding
@@ -79,7 +80,7 @@ def centred(factor: Basis) -> Centred:
     if 1.0 - length**2 > NO_REST:
         across = np.vstack([across, frame[0] / np.sqrt(1.0 - length**2)])
     found, turn = scipy.linalg.eigh(across * roughness @ across.T)
-    return Centred(means, turn.T @ across, others, np.maximum(found, 0.0))
+    return Centred(means, settled(turn.T @ across, found), others, np.maximum(found, 0.0))
 
 
 @final

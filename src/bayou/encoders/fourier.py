@@ -24,6 +24,7 @@ from bayou.numerics.grams import (
     GramBasis,
     Interval,
     Orthonormal,
+    check_dense,
     checked_interval,
     checked_rows,
     hull,
@@ -112,6 +113,7 @@ class Fourier(GramBasis):
     def orthonormal(self) -> Orthonormal:
         if self._whole:
             return Orthonormal(np.eye(2 * self.order + 1), self.roughness)
+        check_dense(2 * self.order + 1)
         return orthonormalised(self.gram(), self.slopes())
 
     @property

@@ -28,6 +28,9 @@ G = TypeVar("G", bound="GramBasis")
 RANK_TOLERANCE = 1e-11
 # Functions are told by others at so many points per function, and by combinations that this much of them is seen of.
 N_MATCHED, MATCH_TOLERANCE = 8, 1e-12
+# Roughnesses that differ by less are the same; entries above this fraction of the largest, no round number, are large.
+AS_ROUGH, LARGE = 1e-8, 0.37
+MOST_DENSE = 3000
 SLOPE_UNIT = 6.0  # the roughness of a straight line is 2, that of the k-th Legendre polynomial k (k + 1)
 AT_THE_EDGE = 1e-9  # an input so little outside the box, in units of its side, is at the edge
 
@@ -43,12 +46,43 @@ def orthonormalised(gram: Matrix, slopes: Matrix) -> Orthonormal:
     """The combinations of functions that are orthonormal, with orthogonal slopes, the smoothest first."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))  # so that rank does not depend on how functions are scaled
     values, vectors = scipy.linalg.eigh(gram * np.outer(scale, scale))
+    if not values[-1] > 0.0:
+        raise InvalidSpec("the functions of a basis must not all be zero in its box; they are.")
     kept = values > RANK_TOLERANCE * values[-1]
     whitening = (vectors[:, kept] / np.sqrt(values[kept])).T * scale
     roughness, turn = scipy.linalg.eigh(whitening @ slopes @ whitening.T)
-    transform = turn.T @ whitening
-    signs = np.sign(transform[np.arange(len(transform)), np.argmax(np.abs(transform), axis=1)])
-    return Orthonormal(np.ascontiguousarray(transform * signs[:, None]), np.maximum(roughness, 0.0))
+    return Orthonormal(settled(turn.T @ whitening, roughness), np.maximum(roughness, 0.0))
+
+
+def check_dense(n_functions: int) -> None:
+    """Raise if there are more functions than whole matrices are made of."""
+    if n_functions > MOST_DENSE:
+        raise InvalidSpec(
+            f"at most {MOST_DENSE} functions along an input are made orthonormal; got {n_functions}. "
+            "Learn the functions as they are."
+        )
+
+
+def settled(transform: Matrix, roughness: Vector) -> Matrix:
+    """The same functions in a form that does not hang on rounding: on another machine they must be the same ones.
+
+    Functions as rough as each other could be turned into each other: they are turned such that the first entry that is
+    large in any of them is zero in all but the first, and so on. Then the first large entry of each is made positive.
+    """
+    rows = np.array(transform)
+    apart = np.diff(roughness) > AS_ROUGH * (1.0 + np.abs(roughness[1:]))
+    for cluster in np.split(np.arange(len(rows)), np.flatnonzero(apart) + 1):
+        for first in cluster[:-1]:
+            rest = rows[first : cluster[-1] + 1]
+            column = rest[:, _first_large(np.linalg.norm(rest, axis=0))]
+            frame = np.linalg.qr(column[:, None], mode="complete")[0]
+            rows[first : cluster[-1] + 1] = frame.T @ rest
+    signs = np.array([math.copysign(1.0, row[_first_large(np.abs(row))]) for row in rows])
+    return np.ascontiguousarray(rows * signs[:, None])
+
+
+def _first_large(sizes: Vector) -> int:
+    return int(np.argmax(sizes >= LARGE * sizes.max()))
 
 
 def check_box(box: Box) -> None:
@@ -102,7 +136,11 @@ def whole_numbers(name: str, values: Any, least: int, most: int, n_inputs: int) 
 
 def positive_numbers(name: str, values: Any, n_inputs: int) -> float | tuple[float, ...]:
     """A plain positive number, or one for each input."""
-    given = np.asarray(values, dtype=np.float64) if isinstance(values, (int, float, tuple, list)) else np.zeros(0)
+    given = (
+        np.asarray(values, dtype=np.float64)
+        if isinstance(values, (int, float, np.generic, tuple, list))
+        else np.zeros(0)
+    )
     if given.shape not in {(), (n_inputs,)} or not np.all((given > 0.0) & (given < np.inf)):
         raise InvalidSpec(f"`{name}` must be positive: one number, or one for each of {n_inputs}; got {values!r}.")
     return tuple(given.tolist()) if given.ndim else float(given)
@@ -220,6 +258,7 @@ class GramBasis(RememberingBasis):
     @cached_property
     def orthonormal(self) -> Orthonormal:
         """The orthonormal functions in terms of those named, and their roughness."""
+        check_dense(self.averages().size)
         return orthonormalised(self.gram(), self.slopes())
 
     @property

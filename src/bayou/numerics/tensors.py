@@ -18,6 +18,7 @@ from bayou.numerics.grams import (
     Box,
     Orthonormal,
     RememberingBasis,
+    check_dense,
     checked_rows,
     hull,
     matched,
@@ -103,6 +104,7 @@ class LatticeBasis(RememberingBasis):
     @cached_property
     def orthonormals(self) -> tuple[Orthonormal, ...]:
         """Per input, the orthonormal functions in terms of those on the lattice."""
+        check_dense(max(self.counts))
         axes = range(len(self.domain))
         return tuple(orthonormalised(self.gram_along(axis), self.slopes_along(axis)) for axis in axes)
 
