@@ -31,10 +31,16 @@ def test_the_list_names_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "opper1999"], "there is no paper 'opper1999'; there are opper1998, deoliveira2007, barkai1995."),
+        (
+            ["run", "opper1999"],
+            "there is no paper 'opper1999'; there are opper1998, deoliveira2007, barkai1995, buschermoehle2013.",
+        ),
         (["run", "opper1998", "--figure", "3"], "opper1998 has no figure 3 here; it has 1, 2."),
-        (["run"], "name one paper, of opper1998, deoliveira2007, barkai1995, or give --all."),
-        (["run", "opper1998", "--all"], "name one paper, of opper1998, deoliveira2007, barkai1995, or give --all."),
+        (["run"], "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, or give --all."),
+        (
+            ["run", "opper1998", "--all"],
+            "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, or give --all.",
+        ),
     ],
 )
 def test_what_does_not_exist_is_named(

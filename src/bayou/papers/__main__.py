@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bayou.papers import barkai1995, deoliveira2007, opper1998
+from bayou.papers import barkai1995, buschermoehle2013, deoliveira2007, opper1998
 from bayou.papers.claims import Claim, Effort, Experiment, Findings, Paper, Verdict
 from bayou.papers.figures import draw, require_matplotlib, write_data
 from bayou.papers.speed import CORES, speed_of_replicas
 
-PAPERS = {paper.name: paper for paper in (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER)}
+_ALL = (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER, buschermoehle2013.PAPER)
+PAPERS = {paper.name: paper for paper in _ALL}
 OUTPUT = Path("out/papers")
 MISUSED = 2  # the exit code of argparse, too
 ROUNDS = 9  # of which the median counts
@@ -176,7 +177,7 @@ def _console() -> Any:
         from rich.console import Console  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ImportError('tables are printed with rich, which is missing: pip install "bayou[demo]"') from error
-    width = None if sys.stdout.isatty() else 200  # a file has no width to respect
+    width = None if sys.stdout.isatty() else 220  # a file has no width to respect
     return Console(highlight=False, width=width)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from bayou.papers.ensembles import Ensemble, Estimate, Measure, Student, World, run_replicas
-from bayou.papers.figures import Picture
+from bayou.papers.figures import Drawing
 
 Source: TypeAlias = Literal["stated", "read off the plot", "derived"]
 STANDARD_ERRORS = 3.0  # so far a simulation may lie from theory
@@ -157,7 +157,7 @@ class Findings:
     """What an experiment has found, and what there is to draw."""
 
     verdicts: tuple[Verdict, ...]
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Drawing, ...] = ()
 
 
 @dataclass(frozen=True)
