@@ -1,8 +1,8 @@
 """Functions of few inputs as estimators: each example changes the function elsewhere as little as possible.
 
 The functions live on a box. It is that of the first rows, with some room around them, unless it is given; when an input
-falls outside, it grows, and what was learnt is told in functions over the wider box, exactly: in the old box the
-function is what it was.
+falls outside, it grows, and what was learnt is told in functions over the wider box: in the old box the function is
+what it was, as firmly as it was known.
 """
 
 from __future__ import annotations
