@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bayou.papers.figures import BLUE, INK, Picture, draw, line, points, require_matplotlib, write_data
+from bayou.papers.figures import BLUE, INK, Picture, Sheet, draw, line, points, require_matplotlib, write_data
 
 PICTURE = Picture(
     "picture",
@@ -50,3 +51,51 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(ImportError, match=r'pip install "bayou\[plot\]"'):
             attempt()
     assert not (tmp_path / "picture.png").exists()
+
+
+def axes_of(drawing: Picture | Sheet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What matplotlib was told to draw."""
+    from matplotlib.figure import Figure
+
+    kept: list[Any] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: kept.extend(figure.axes))
+    draw(drawing, tmp_path / "picture.png")
+    return kept
+
+
+def test_an_axis_may_be_logarithmic_alone_and_a_series_unlisted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = (
+        line("mean", [1.0, 2.0], [1.0, 10.0], "solid", INK),
+        line("beside", [1.0, 2.0], [2.0, 20.0], "dotted", INK, listed=False),
+        line("seen", [1.0], [3.0], "dots", BLUE),
+    )
+    picture = Picture("picture", "Title", "x", "y", series, logarithmic="y", legend="center right")
+    (axes,) = axes_of(picture, tmp_path, monkeypatch)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["mean", "seen"]
+    assert len(axes.lines) == 3
+    assert axes.lines[2].get_linestyle() == "None"
+    (axes,) = axes_of(PICTURE, tmp_path, monkeypatch)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+
+def test_a_sheet_has_a_panel_per_picture_one_legend_and_all_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = tuple(
+        Picture(name, name, "x", "y", (line(label, [0.0, 1.0], [value, 1.0], "solid", INK),))
+        for name, label, value in (("one", "theory", 1.0), ("two", "theory", 2.0), ("three", "batch", 3.0))
+    )
+    sheet = Sheet("sheet", "Title", pictures, columns=2)
+    draw(sheet, tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    panels = axes_of(sheet, tmp_path, monkeypatch)
+    assert [axes.get_title(loc="left") for axes in panels] == ["one", "two", "three", ""]
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["theory", "batch"]
+    write_data(sheet, tmp_path / "sheet.csv")
+    with (tmp_path / "sheet.csv").open(encoding="utf-8") as file:
+        rows = [(row["series"], float(row["y"])) for row in csv.DictReader(file)]
+    assert rows[::2] == [("one: theory", 1.0), ("two: theory", 2.0), ("three: batch", 3.0)]
