@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import dense, ensembles, machine, single, startup
+from benchmarks import dense, ensembles, functions, machine, single, startup
 from benchmarks.report import Result, show, write
 from benchmarks.timing import Effort
 
@@ -17,6 +17,7 @@ CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "full": dense.full,
     "arrays": single.arrays,
     "dicts": single.dicts,
+    "functions": functions.functions,
     "ensembles": ensembles.ensembles,
     "start-up": startup.start_up,
 }
@@ -26,7 +27,7 @@ QUICK = Effort(rounds=3, size=0.5)
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser("benchmarks", description="Compare speed with scikit-learn and River.")
+    parser = argparse.ArgumentParser("benchmarks", description="Compare speed with scikit-learn, River and padasip.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under a minute, less exact")
     parser.add_argument("--json", type=Path, default=Path("out/bench.json"), metavar="PATH", help="where results go")
     parser.add_argument("--only", action="append", choices=CASES, metavar="NAME", help=", ".join(CASES))

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.timing import Contender, Effort, microseconds_per_example
 
 SIZE = 1500
-PEERS = ("bayou", "numpy", "numba", "scikit-learn", "river")
+PEERS = ("bayou", "numpy", "numba", "scikit-learn", "river", "padasip")
 
 
 def versions() -> dict[str, str]:

@@ -12,7 +12,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-UNITS = {"ratio": "x", "fraction": "of dgemm", "microseconds": "us beyond the kernel", "seconds": "s"}
+UNITS = {
+    "ratio": "x",
+    "fraction": "of dgemm",
+    "microseconds": "us beyond the kernel",
+    "step": "us",
+    "nanoseconds": "ns per function",
+    "seconds": "s",
+}
 
 
 @dataclass(frozen=True)
@@ -20,8 +27,8 @@ class Result:
     """What one contender took, and the figure that is made of it; a goal is a bound on the figure.
 
     ``ratio`` is the time of this peer over ours; ``fraction`` our rate over that of a matrix product; ``microseconds``
-    what a call costs beyond its kernel; ``seconds`` wall time. A ratio and a fraction should be above their goal, a
-    time below it.
+    what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis;
+    ``seconds`` wall time. A ratio and a fraction should be above their goal, a time below it.
     """
 
     case: str

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("padasip")
 pytest.importorskip("river")
 pytest.importorskip("rich")
 pytest.importorskip("threadpoolctl")
@@ -62,6 +63,26 @@ def test_peers_are_compared_on_dicts(root: Path, tmp_path: Path) -> None:
         else:
             assert result["goal"] is None
             assert result["reached"] is None
+
+
+@pytest.mark.slow
+def test_functions_have_a_bound_peers_and_a_cost_each(root: Path, tmp_path: Path) -> None:
+    printed, written = run(root, tmp_path, "--only", "functions")
+    steps, peers, sizes = (
+        [result for result in written["results"] if result["unit"] == unit] for unit in ("step", "ratio", "nanoseconds")
+    )
+    assert len(steps) == 3
+    for result in steps:
+        assert result["microseconds"] == result["figure"]
+        assert result["reached"] == (result["figure"] < result["goal"])
+    assert [result["contender"] for result in peers] == ["River BayesianLinearRegression", "padasip FilterRLS"]
+    for result in peers:
+        assert result["figure"] == pytest.approx(result["microseconds"] / steps[0]["microseconds"])
+    counts = [int(result["setting"].removesuffix(" functions").replace(",", "")) for result in sizes]
+    assert counts == [101, 101, 1001, 1001, 10_001, 10_001, 100_001, 100_001]
+    for count, result in zip(counts, sizes, strict=True):
+        assert result["figure"] == pytest.approx(1e3 * result["microseconds"] / count)
+    assert "ns per function" in printed
 
 
 def test_an_unknown_case_is_refused(root: Path, tmp_path: Path) -> None:
