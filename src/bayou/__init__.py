@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         VariationalPerceptron,
     )
     from bayou.prediction import Prediction
+    from bayou.risk_learner import IncrementalRiskLearner
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
@@ -89,6 +90,7 @@ __all__ = [
     "Gaussian",
     "GeometricStiffness",
     "IncrementalRiskClassifier",
+    "IncrementalRiskLearner",
     "IncrementalRiskRegressor",
     "Iterated",
     "JaxFunction",
@@ -157,6 +159,7 @@ _NAMES = {
     "NormalInverseGamma NormalisedGradient OnlineGradient RecursiveLeastSquares Rosenblatt ScheduledPoint "
     "ShiftedPoint SphericalGaussian VariationalPerceptron",
     "prediction": "Prediction",
+    "risk_learner": "IncrementalRiskLearner",
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",

@@ -47,6 +47,7 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 MODELS = {
     "FunctionLearner": "bayou.function_learner",
     "IncrementalRiskClassifier": "bayou.estimators",
+    "IncrementalRiskLearner": "bayou.risk_learner",
     "IncrementalRiskRegressor": "bayou.estimators",
     "Learner": "bayou.learner",
     "NetworkClassifier": "bayou.estimators",

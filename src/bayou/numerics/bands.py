@@ -11,7 +11,7 @@ import scipy.linalg
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import InvalidSpec, ShapeMismatch
-from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.jit import kernel, vectorized_kernel
 
 
 @vectorized_kernel
@@ -46,16 +46,34 @@ def band_factor(band: Matrix, n_features: int) -> Matrix:
 
 def inverse_diagonal(factor: Matrix) -> Vector:
     """Diagonal of A^-1, by the recursion of Takahashi, which needs the inverse within the band alone."""
-    n, width = factor.shape
-    inverse = np.zeros((n, width))  # inverse[i, k] is A^-1[i, i + k]
-    for i in range(n - 1, -1, -1):
-        m = min(width, n - i)
-        ratio = factor[i, 1:m] / factor[i, 0]
-        for k in range(m - 1, 0, -1):
-            total = sum(ratio[q - 1] * inverse[i + min(k, q), abs(k - q)] for q in range(1, m))
-            inverse[i, k] = -total
-        inverse[i, 0] = 1.0 / factor[i, 0] ** 2 - float(ratio @ inverse[i, 1:m])
+    inverse = np.zeros(factor.shape)
+    _invert_within(factor, inverse)
     return inverse[:, 0].copy()
+
+
+@kernel
+def _invert_within(factor: Matrix, inverse: Matrix) -> None:
+    """The band of A^-1: inverse[i, k] is its entry (i, i + k)."""
+    n, width = factor.shape
+    for i in range(n - 1, -1, -1):
+        size = min(width, n - i)
+        diagonal = 1.0 / (factor[i, 0] * factor[i, 0])
+        for k in range(size - 1, 0, -1):
+            total = 0.0
+            for q in range(1, size):
+                total += factor[i, q] * inverse[i + min(k, q), abs(k - q)]
+            inverse[i, k] = -total / factor[i, 0]
+            diagonal -= factor[i, k] / factor[i, 0] * inverse[i, k]
+        inverse[i, 0] = diagonal
+
+
+def to_band(symmetric: Matrix) -> Matrix:
+    """All of a symmetric matrix, as a band."""
+    n = len(symmetric)
+    band = np.zeros((n, n))
+    for j in range(n):
+        band[j, : n - j] = symmetric[j, j:]
+    return band
 
 
 def from_band(factor: Matrix) -> Matrix:

@@ -158,6 +158,40 @@ def predict(belief: FunctionBelief, features: Array, missing: Mask, record: Matr
 
 
 @vectorized_kernel
+def learn_seen(
+    belief: FunctionBelief,
+    kernels: Any,
+    params: Vector,
+    seen: Vector,
+    mean: float,
+    variance: float,
+    blur: float,
+    target: float,
+    share: float,
+    entry: Vector,
+) -> None:
+    """Absorb one example, or a share of it, of which `look` has left ``seen``; what was said before goes to the entry,
+    unless that is empty.
+    """
+    noise = belief.noise
+    if noise.size == 0:
+        value, slope, precision = observe(kernels, params, target, mean, variance, blur, share)
+        if entry.size:
+            entry[0], entry[1], entry[2] = mean, variance + blur, value
+        move(belief, seen, slope, precision, variance, share)
+        return
+    # A Gaussian site, in units of the noise: it holds the error, slope / precision.
+    _, slope, precision = call_site(kernels, kernels, target, mean, variance + blur, params)
+    if entry.size:
+        unit = noise[1] / noise[0]
+        entry[0], entry[1], entry[2], entry[3] = mean, variance + blur, unit, 2.0 * noise[0]
+        entry[4] = log_student(slope / precision, unit * (1.0 / precision + variance + blur), noise[0])
+    part = share / (1.0 + precision * blur)
+    move(belief, seen, slope * part, precision * part, variance, share)
+    count_noise(noise, slope * part, precision * part, variance, share)
+
+
+@vectorized_kernel
 def learn(
     belief: FunctionBelief,
     kernels: Any,
@@ -169,34 +203,17 @@ def learn(
     record: Matrix,
 ) -> int:
     """Absorb the rows in order; record what `predict` would have said before each, and log E p."""
-    seen, noise = np.empty(belief.mean.size), belief.noise
+    seen = np.empty(belief.mean.size)
     for n in range(targets.size):
-        x = features[n]
         weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight)
         for piece in range(count):
-            mean, variance = look(belief, x, seen)
+            mean, variance = look(belief, features[n], seen)
             blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
             if not abs(mean + variance + blur) < np.inf:
                 return n
-            share = weight / count
-            if noise.size == 0:
-                value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, share)
-                if piece == 0:
-                    record[n, 0], record[n, 1], record[n, 2] = mean, variance + blur, value
-                move(belief, seen, slope, precision, variance, share)
-                continue
-            # A Gaussian site, in units of the noise: it holds the error, slope / precision.
-            _, slope, precision = call_site(kernels, kernels, targets[n], mean, variance + blur, params)
-            unit = noise[1] / noise[0]
-            if piece == 0:
-                record[n, 0], record[n, 1], record[n, 2], record[n, 3] = mean, variance + blur, unit, 2.0 * noise[0]
-                spread = unit * (1.0 / precision + variance + blur)
-                record[n, 4] = log_student(slope / precision, spread, noise[0])
-            part = share / (1.0 + precision * blur)
-            slope, precision = slope * part, precision * part
-            move(belief, seen, slope, precision, variance, share)
-            count_noise(noise, slope, precision, variance, share)
+            entry = record[n] if piece == 0 else record[n, :0]
+            learn_seen(belief, kernels, params, seen, mean, variance, blur, targets[n], weight / count, entry)
     return targets.size
 
 
