@@ -344,7 +344,7 @@ def test_what_cannot_be_saved(tmp_path: Path, learner: bayou.Learner, estimator:
     path.write_text("old")
     subclass = type("Learner", (bayou.Learner,), {})
     for model in (None, {"a": 1}, FullGaussian(), bayou.Learner, subclass.from_state(learner.to_state())):
-        with pytest.raises(TypeError, match=r"`model` must be one of FunctionLearner, Learner, .*got"):
+        with pytest.raises(TypeError, match=r"`model` must be one of FunctionLearner, .*Learner, .*got"):
             bayou.save(model, path)
     with pytest.raises(InvalidSpec, match="Foreign"):
         bayou.save(bayou.Learner(Foreign(), DiagonalGaussian(), MomentMatching(), 2), path)
@@ -546,7 +546,7 @@ MANIFESTS = {
     "older": (changed(format_version=0), "format version must be 1; got 0"),
     "version as text": (changed(format_version="1"), "format version must be 1; got '1'"),
     "version as truth": (changed(format_version=True), "format version must be 1; got True"),
-    "unknown class": (changed(**{"class": "Popen"}), "class must be one of FunctionLearner, Learner, .*; got 'Popen'"),
+    "unknown class": (changed(**{"class": "Popen"}), "class must be one of FunctionLearner, .*Learner, .*; got 'Popen'"),
     "class of a spec": (changed(**{"class": "Probit"}), "class must be one of"),
     "class with a path": (changed(**{"class": "os.system"}), "class must be one of"),
     "class as list": (changed(**{"class": ["Learner"]}), "class must be one of"),

@@ -72,7 +72,7 @@ def test_a_function_that_is_linear_after_all_is_learnt_as_such(stiffness: Any) -
 
 @pytest.mark.parametrize("stiffer", [0.0, 2000.0])
 def test_a_step_gains_nearly_all_that_can_be_gained(stiffer: float) -> None:
-    """Of the true risk, by a minimiser that goes on until there is nothing more; the function bends, so it is not all."""
+    """Of the true risk, by a minimiser that goes on to the end; the function bends, so it is not all."""
     learner = learner_of(FunctionNorm(LinearStiffness(5.0)), hidden=2, damping=1e-4)
     x, y = stream(101)
     learner.learn_many(x[:100], y[:100])

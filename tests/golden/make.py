@@ -24,8 +24,8 @@ N_FEATURES = 3
 PLAUSIBLE = np.array([-1.0, 1.0, 0.0, 2.0, 0.25, -1.5])  # of which a likelihood takes those that it can produce
 
 
-def _learner(likelihood: Any, posterior: Any, rule: Any = None) -> Learner:
-    return Learner(likelihood, posterior, rule or MomentMatching(), N_FEATURES)
+def _learner(likelihood: Any, posterior: Any, rule: Any = None, n_features: int = N_FEATURES) -> Learner:
+    return Learner(likelihood, posterior, rule or MomentMatching(), n_features)
 
 
 MODELS: dict[str, Callable[[], Any]] = {
@@ -54,6 +54,28 @@ MODELS: dict[str, Callable[[], Any]] = {
     "learner-shifted-point": lambda: _learner(
         bayou.Probit(), bayou.ShiftedPoint("mean", bayou.PowerLawRate(2.0, largest=0.5))
     ),
+    "learner-function-norm": lambda: _learner(
+        bayou.Gaussian(0.5),
+        bayou.FunctionNorm(
+            bayou.LearntStiffness(0.1), bayou.CubicSplines(3, (-2.0, 2.0)), features="functions", learn_noise=True
+        ),
+        n_features=6,
+    ),
+    "learner-function-norm-of-classes": lambda: _learner(
+        bayou.Softmax(3), bayou.FunctionNorm(bayou.GeometricStiffness(0.3), bayou.Polynomials(2, (-2.0, 2.0)))
+    ),
+    "learner-incremental-risk": lambda: bayou.IncrementalRiskLearner(
+        bayou.Network((2,)),
+        bayou.Gaussian(),
+        bayou.FunctionNorm(learn_noise=True),
+        MomentMatching(),
+        ((-2.0, 2.0),) * 3,
+    ),
+    "function-of-classes": lambda: bayou.IncrementalRiskClassifier("polynomial"),
+    "function-of-numbers": bayou.IncrementalRiskRegressor,
+    "function-of-numbers-bayesian": lambda: bayou.IncrementalRiskRegressor(
+        "additive", bayou.NormalInverseGamma(30.0), domain=((-2.0, 2.0),) * 3
+    ),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "learner-network": lambda: bayou.FunctionLearner(
         bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
@@ -71,15 +93,16 @@ MODELS: dict[str, Callable[[], Any]] = {
 LABELS = {
     "classifier": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
+    "function-of-classes": (1, 0, 2),
     "network-of-classes": (1, 0, 2),
     "normalised-perceptron": ("no", "yes"),
     "shifted-perceptron": (0, 1),
 }
 
 
-def _rows(start: int, n: int) -> Any:
+def _rows(start: int, n: int, width: int = N_FEATURES) -> Any:
     """Rows without randomness and without rounding."""
-    return ((np.arange(start, start + n * N_FEATURES) * 37) % 19 - 9.0).reshape(n, N_FEATURES) / 8.0
+    return ((np.arange(start, start + n * width) * 37) % 19 - 9.0).reshape(n, width) / 8.0
 
 
 def _dicts(start: int, n: int) -> list[dict[str, float]]:
@@ -92,7 +115,7 @@ def _dicts(start: int, n: int) -> list[dict[str, float]]:
 def _tell(model: Any) -> dict[str, Any]:
     """What a model knows, in numbers."""
     if isinstance(model, Learner):
-        prediction = model.predict_many(_rows(1000, 5))
+        prediction = model.predict_many(_rows(1000, 5, model.n_features))
         told = {"latent mean": prediction.latent.mean.tolist(), "latent variance": prediction.latent.variance.tolist()}
         return told | {
             "mean": prediction.mean.tolist(),
@@ -122,7 +145,9 @@ def _teach(model: Any, start: int, name: str = "") -> None:
         model.partial_fit(_rows(start, 12), (np.arange(start, start + 12) * 3 % 5).astype(float))
     else:
         targets = PLAUSIBLE[model.likelihood.accepts(PLAUSIBLE)]
-        model.learn_many(_rows(start, 12), targets[np.arange(start, start + 12) * 7 % 5 % targets.size])
+        model.learn_many(
+            _rows(start, 12, model.n_features), targets[np.arange(start, start + 12) * 7 % 5 % targets.size]
+        )
 
 
 def answers(model: Any) -> dict[str, Any]:
