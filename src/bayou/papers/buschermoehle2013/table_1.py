@@ -1,4 +1,4 @@
-"""Table I: the mean square error against the target without noise, over a thousand sequences, IRMA and batch.
+"""Table I: the mean square error against the target without noise, over many sequences, IRMA and batch.
 
 What is printed is a mean over 1,000 sequences, and has a standard error itself, which the other column tells: it is
 called the standard deviation, but holds the variance. The paper does not say over which domain it integrates. Over that
@@ -39,6 +39,7 @@ from bayou.papers.ensembles import Estimate
 
 PAPER, ITEM = "buschermoehle2013", "Table I"
 N_PRINTED = 1_000
+N_SEQUENCES = 5_000  # of IRMA, whose means are then known better than the print knows them
 WIDER = (-0.2, 3.2)
 Cell: TypeAlias = tuple[int, int]  # examples, order
 Errors: TypeAlias = dict[Cell, Vector]  # per sequence
@@ -153,8 +154,9 @@ def batch_errors_of(order: int, sequences: Sequences) -> Errors:
 
 
 def run(effort: Effort) -> Findings:
-    """IRMA over both domains, and batch fits, on the same sequences."""
-    sequences = draw_sequences(effort.replicas(full=N_PRINTED, quick=100), effort.seed)
+    """IRMA over both domains; batch fits of as many of the sequences as the paper has."""
+    sequences = draw_sequences(effort.replicas(full=N_SEQUENCES, quick=100), effort.seed)
+    first = Sequences(*(values[:N_PRINTED] for values in sequences))
     done = watched(effort, len(sequences.x) * len(ORDERS) * 2)
     stated: Errors = {}
     wider: Errors = {}
@@ -162,7 +164,7 @@ def run(effort: Effort) -> Findings:
     for order in ORDERS:
         stated |= errors_of(order, DOMAIN, sequences, done)
         wider |= errors_of(order, WIDER, sequences, done)
-        batch |= batch_errors_of(order, sequences)
+        batch |= batch_errors_of(order, first)
     verdicts = [judge(claim, None, estimate(wider[cell])) for cell, claim in INCREMENTAL.items()]
     verdicts += [judge(FARTHEST, None, farthest(wider)), judge(AS_STATED, None, farthest(stated))]
     verdicts += [judge(claim, None, estimate(batch[cell])) for cell, claim in BATCH.items()]
