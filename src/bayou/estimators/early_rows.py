@@ -7,19 +7,20 @@ told again: the rows are learnt again, from the start, as they are told then.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from bayou.contracts import Mask, Matrix, State, Vector
 from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.units import Units
 from bayou.prediction import Prediction
 
 KEPT = 256  # rows that may be learnt again
 
 
 class EarlyRows(OnlineEstimator):
-    """An estimator that keeps its first rows until they are too many."""
+    """An estimator that keeps its first rows until they are too many. What it learns is not linear in its inputs."""
 
     _early: list[tuple[Vector, float, float]]
 
@@ -42,12 +43,23 @@ class EarlyRows(OnlineEstimator):
             counts = weights if weights.size else np.ones(len(rows))
             self._early += [(rows[n].copy(), float(targets[n]), float(counts[n])) for n in range(len(rows))]
 
+    @property
+    def _units_in_use(self) -> Units | None:
+        """Those of the targets, if they are told in units of their own."""
+        return getattr(self, "_units", None) if self._learner_.learns_noise else None
+
     def _take_units(self) -> None:
-        """For those whose targets have units."""
+        """Let the targets seen say what their units are."""
+        if self._units_in_use is not None:
+            self._units_in_use.take()
 
     def _told(self, targets: Vector) -> Vector:
         """Targets as the learner is told them."""
-        return targets
+        if self._units_in_use is None:
+            return targets
+        location, scale = self._units_in_use.current
+        told: Vector = (targets - location) / scale
+        return told
 
     def _early_rows(self) -> Matrix:
         """The rows that were kept; inputs that came later are missing in them."""
@@ -64,6 +76,21 @@ class EarlyRows(OnlineEstimator):
         features, missing = self._encode(self._early_rows(), weights, learn=False)
         self._learner_.learn_many(features, self._told(targets), weights, missing)
         self._learner_.n_examples, self._learner_.log_evidence = known.n_examples, known.log_evidence
+
+    @property
+    def coef_(self) -> Any:
+        """There is no one weight per input."""
+        raise AttributeError(f"{type(self).__name__} has no weight per input: what it learns is not linear in them.")
+
+    intercept_ = coef_
+
+    def coef_interval(self, coverage: float = 0.9) -> Any:
+        """There is no one weight per input."""
+        return self.coef_
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """There is no one weight per input."""
+        return self.coef_
 
     def to_state(self) -> State:
         """All that this estimator is, as data."""

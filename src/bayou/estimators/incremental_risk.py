@@ -247,21 +247,6 @@ class IncrementalRiskEstimator(EarlyRows):
 
     # --- what was learnt
 
-    @property
-    def coef_(self) -> Any:
-        """Weights are of functions, not of inputs."""
-        raise AttributeError(f"{type(self).__name__} has no weight per input; see `coefficients` for its functions.")
-
-    intercept_ = coef_
-
-    def coef_interval(self, coverage: float = 0.9) -> Any:
-        """Weights are of functions, not of inputs."""
-        return self.coef_
-
-    def summary(self, coverage: float = 0.9) -> Any:
-        """Weights are of functions, not of inputs."""
-        return self.coef_
-
     def plot_function(
         self,
         inputs: int | tuple[int, int] | None = None,
@@ -341,17 +326,6 @@ class IncrementalRiskRegressor(IncrementalRiskEstimator, OnlineRegressor):
     >>> bool(np.abs(model.predict([[1.0]]) - np.exp(-1.0)).max() < 0.01)
     True
     """
-
-    def _take_units(self) -> None:
-        if self._learner_.learns_noise:
-            self._units.take()
-
-    def _told(self, targets: Vector) -> Vector:
-        if not self._learner_.learns_noise:
-            return targets
-        location, scale = self._units.current
-        told: Vector = (targets - location) / scale
-        return told
 
 
 class IncrementalRiskClassifier(IncrementalRiskEstimator, OnlineClassifier):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayou.contracts import Likelihood, Posterior, Rule, Vector, VectorLikelihood
+from bayou.contracts import Likelihood, Posterior, Rule, VectorLikelihood
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import deviation_of
 from bayou.errors import InvalidSpec
@@ -127,21 +127,6 @@ class NetworkEstimator(EarlyRows):
         if mended:  # what was known of it is out of place: let the rows to come count for more
             self._learner_.forget(discount=DOUBT)
 
-    @property
-    def coef_(self) -> Any:
-        """A network has no one weight per input."""
-        raise AttributeError(f"{type(self).__name__} has no coefficients: its outputs are not linear in its inputs.")
-
-    intercept_ = coef_
-
-    def coef_interval(self, coverage: float = 0.9) -> Any:
-        """A network has no one weight per input."""
-        return self.coef_
-
-    def summary(self, coverage: float = 0.9) -> Any:
-        """A network has no one weight per input."""
-        return self.coef_
-
 
 def _rule(likelihood: Likelihood) -> Rule:
     """Moment matching; for several latents, which share weights, the variational rule."""
@@ -189,14 +174,3 @@ class NetworkRegressor(NetworkEstimator, OnlineRegressor):
 
     def _learns_noise(self, likelihood: Likelihood) -> bool:
         return self.likelihood is None and likelihood.scales_with_noise
-
-    def _take_units(self) -> None:
-        if self._learner_.learns_noise:
-            self._units.take()
-
-    def _told(self, targets: Vector) -> Vector:
-        if not self._learner_.learns_noise:
-            return targets
-        location, scale = self._units.current
-        told: Vector = (targets - location) / scale
-        return told
