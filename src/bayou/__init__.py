@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         UserFunctions,
     )
     from bayou.estimators import (
+        BayesianCCA,
+        HarmonyMixture,
         IncrementalRiskClassifier,
         IncrementalRiskRegressor,
         NetworkClassifier,
@@ -77,6 +79,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveRate",
     "Additive",
+    "BayesianCCA",
     "BinaryWeights",
     "BoltzmannStep",
     "ConstantRate",
@@ -89,6 +92,7 @@ __all__ = [
     "FunctionNorm",
     "Gaussian",
     "GeometricStiffness",
+    "HarmonyMixture",
     "IncrementalRiskClassifier",
     "IncrementalRiskLearner",
     "IncrementalRiskRegressor",
@@ -146,9 +150,9 @@ __all__ = [
 _NAMES = {
     "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
-    "estimators": "IncrementalRiskClassifier IncrementalRiskRegressor NetworkClassifier NetworkRegressor "
-    "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor ShiftedPerceptron "
-    "ThresholdedFunction",
+    "estimators": "BayesianCCA HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor NetworkClassifier "
+    "NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor "
+    "ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

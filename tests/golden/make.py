@@ -76,6 +76,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "function-of-numbers-bayesian": lambda: bayou.IncrementalRiskRegressor(
         "additive", bayou.NormalInverseGamma(30.0), domain=((-2.0, 2.0),) * 3
     ),
+    "mixture": lambda: bayou.HarmonyMixture(n_clusters=4),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "learner-network": lambda: bayou.FunctionLearner(
         bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
@@ -122,6 +123,9 @@ def _tell(model: Any) -> dict[str, Any]:
             "n_examples": model.n_examples,
             "log_evidence": model.log_evidence,
         }
+    if isinstance(model, bayou.HarmonyMixture):
+        told = {"n_examples": model.n_examples_, "shares": model.weights_.tolist()}
+        return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
     told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
     if hasattr(model, "coef_"):
         told["coef"] = model.coef_.tolist()
@@ -141,6 +145,8 @@ def _teach(model: Any, start: int, name: str = "") -> None:
     elif name == "regressor-of-dicts" or (not isinstance(model, Learner) and getattr(model, "_names", None)):
         for i, x in enumerate(_dicts(start, 12)):
             model.learn_one(x, float((start + i) % 5 - 1))
+    elif isinstance(model, bayou.HarmonyMixture):
+        model.partial_fit(_rows(start, 120))  # enough for a stream to have begun
     elif not isinstance(model, Learner):
         model.partial_fit(_rows(start, 12), (np.arange(start, start + 12) * 3 % 5).astype(float))
     else:

@@ -8,11 +8,15 @@ ShiftedPerceptron       two classes with flipped labels, by a perceptron
 OnlineNetwork           numbers or classes, by a small network; NetworkRegressor, NetworkClassifier: one or the other
 IncrementalRiskRegressor, IncrementalRiskClassifier
                         numbers or classes, by functions of few inputs that change as little as possible
+HarmonyMixture          clusters, and how many there are
+BayesianCCA             what two views have in common: canonical correlations, as many as there is evidence for
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
+from bayou.estimators.bayesian_cca import BayesianCCA
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
+from bayou.estimators.harmony_mixture import HarmonyMixture
 from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
 from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
 from bayou.estimators.normalised_perceptron import NormalisedPerceptron
@@ -22,6 +26,8 @@ from bayou.estimators.shifted_perceptron import ShiftedPerceptron
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
+    "BayesianCCA",
+    "HarmonyMixture",
     "IncrementalRiskClassifier",
     "IncrementalRiskRegressor",
     "NetworkClassifier",

@@ -1,0 +1,209 @@
+"""Harmony learning of a mixture: how many clusters there are is learnt with them.
+
+Ying is the mixture, q(x, l) = share_l q(x | l). Yang tells for each point its cluster, p = q(l | x). Between the log
+likelihood L = sum log q(x) and the harmony H = sum p log q(x, l) = L - entropy of the labels, with ``matching`` from 0
+(harmony) to 1 (maximum likelihood),
+
+    F = matching L + (1 - matching) H       has the gradient of the complete data with the weights
+    w = p (1 + (1 - matching) delta),       delta = log q(x, l) - its mean under p
+
+which are clipped at zero here, so that covariances stay positive (Xu 2007; the weights of which EM has p). A step moves
+the sums over points towards those with the weights as they are now. Then the structure: merge, drop or split, whatever
+raises the evidence of the clusters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayou.contracts import Matrix, Vector
+from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
+from bayou.mixtures.gaussians import Gaussians, collect, gaussians_of, log_joint, with_covariance
+
+RATE, RATE_OF_MOVES = 0.3, 0.7
+MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS = 150, 20, 30
+STEPS_OF_MERGE, STEPS_OF_SPLIT = 12, 24
+TOLERANCE = 1e-5
+SMALLEST_SHARE = 0.01
+CANDIDATES = 3  # merges, and splits, that are tried at a time
+AXES = 2  # along which a cluster may be cut
+MOST_ROUNDS = 3
+MOST_MOVES = 200
+
+
+class Mixture(NamedTuple):
+    """What was learnt: the sums that tell it, the clusters, and the prior of their covariances."""
+
+    statistics: Statistics
+    clusters: Gaussians
+    prior: Prior
+
+
+class Labels(NamedTuple):
+    """What Yang tells: probabilities, weights, log likelihood and harmony."""
+
+    probability: Matrix
+    weight: Matrix
+    log_likelihood: float
+    harmony: float
+
+
+def yang(joint: Matrix, matching: float) -> Labels:
+    """Whose each point is, from log q(x, l)."""
+    top = joint.max(axis=1, keepdims=True)
+    probability = np.exp(joint - top)
+    total = probability.sum(axis=1, keepdims=True)
+    probability /= total
+    with np.errstate(invalid="ignore"):
+        expected = np.where(probability > 0.0, probability * joint, 0.0)
+    harmony = expected.sum(axis=1, keepdims=True)
+    log_likelihood = float(np.sum(np.log(total) + top))
+    if matching == 1.0:
+        return Labels(probability, probability, log_likelihood, float(harmony.sum()))
+    weight = probability * np.maximum(1.0 + (1.0 - matching) * (np.maximum(joint, -1e300) - harmony), 0.0)
+    weight /= weight.sum(axis=1, keepdims=True)
+    return Labels(probability, weight, log_likelihood, float(harmony.sum()))
+
+
+def least_share(n: int, d: int) -> float:
+    """A cluster of a smaller share is none."""
+    return max(min(d + 1, 8) / n, SMALLEST_SHARE)
+
+
+def flow(rows: Matrix, mixture: Mixture, matching: float, rate: float, steps: int, settle: bool = True) -> Mixture:
+    """Let the clusters move, by so many steps at most; those that vanish are gone."""
+    statistics, clusters, prior = mixture
+    smallest, before = least_share(*rows.shape), -np.inf
+    for step in range(steps):
+        labels = yang(log_joint(clusters, rows), matching)
+        fresh = collect(rows, labels.weight)
+        statistics = Statistics(*((1.0 - rate) * old + rate * new for old, new in zip(statistics, fresh, strict=True)))
+        gone = np.flatnonzero(statistics.n < smallest * len(rows))
+        if gone.size and gone.size < statistics.n.size:
+            statistics, before = statistics.without(*gone), -np.inf
+        clusters = gaussians_of(statistics, prior)
+        if settle and step >= FEWEST_STEPS and abs(labels.harmony - before) < TOLERANCE * rate * abs(labels.harmony):
+            break
+        before = labels.harmony
+    return Mixture(statistics, clusters, prior)
+
+
+def objective(rows: Matrix, mixture: Mixture, matching: float) -> float:
+    """The evidence of the clusters; with matching, of labels that are not known, too."""
+    labels = yang(log_joint(mixture.clusters, rows), 1.0)
+    statistics = collect(rows, labels.probability)
+    value = float(log_evidence(statistics, mixture.prior).sum()) + log_shares(statistics.n)
+    return value + matching * (labels.log_likelihood - labels.harmony)
+
+
+def moved(rows: Matrix, mixture: Mixture, matching: float) -> Mixture:
+    """Merge, drop and split, one after the other, as long as the objective rises."""
+    value = objective(rows, mixture, matching)
+    for _ in range(MOST_MOVES):
+        found = _better(rows, mixture, matching, value)
+        if found is None:
+            return mixture
+        mixture, value = found
+    return mixture
+
+
+def _better(rows: Matrix, mixture: Mixture, matching: float, value: float) -> tuple[Mixture, float] | None:
+    """The best of the simpler mixtures, else of the finer ones, if it is better."""
+    for candidates, steps in ((_simpler(mixture), STEPS_OF_MERGE), (_finer(rows, mixture, matching), STEPS_OF_SPLIT)):
+        tried = [flow(rows, candidate, matching, RATE_OF_MOVES, steps, settle=False) for candidate in candidates]
+        valued = [(objective(rows, candidate, matching), candidate) for candidate in tried]
+        if valued:
+            best, candidate = max(valued, key=lambda pair: pair[0])
+            if best > value:
+                return candidate, best
+    return None
+
+
+def _simpler(mixture: Mixture) -> list[Mixture]:
+    """With a pair of clusters as one, or without the smallest."""
+    statistics, _, prior = mixture
+    k = statistics.n.size
+    if k == 1:
+        return []
+    alone = log_evidence(statistics, prior)
+    gains = [
+        (float(log_evidence(statistics.joined(i, j), prior)[0] - alone[i] - alone[j]), i, j)
+        for i in range(k)
+        for j in range(i + 1, k)
+    ]
+    found = []
+    for _, i, j in sorted(gains, reverse=True)[:CANDIDATES]:
+        found.append(statistics.without(i, j).beside(statistics.joined(i, j)))
+    found.append(statistics.without(int(np.argmin(statistics.n))))
+    return [Mixture(candidate, gaussians_of(candidate, prior), prior) for candidate in found]
+
+
+def _finer(rows: Matrix, mixture: Mixture, matching: float) -> list[Mixture]:
+    """With a cluster cut through its mean, along one of its leading axes."""
+    statistics, clusters, _ = mixture
+    d = rows.shape[1]
+    found: list[tuple[float, int, Mixture]] = []
+    for k in range(statistics.n.size):
+        if statistics.n[k] < 4 * min(d + 1, 8):
+            continue
+        values, vectors = np.linalg.eigh(clusters.covariance[k])
+        for axis in range(1, min(AXES, d) + 1):
+            candidate = cut(mixture, k, float(np.sqrt(values[-axis])), vectors[:, -axis])
+            labels = yang(log_joint(candidate.clusters, rows), 1.0)
+            rank = matching * labels.log_likelihood + (1.0 - matching) * labels.harmony
+            found.append((rank, len(found), candidate))
+    return [candidate for _, _, candidate in sorted(found, reverse=True)[:CANDIDATES]]
+
+
+def cut(mixture: Mixture, k: int, deviation: float, axis: Vector) -> Mixture:
+    """The halves of a normal cluster: where they lie, and how wide they are."""
+    statistics, clusters, prior = mixture
+    n = statistics.n[k]
+    shift = np.sqrt(2.0 / np.pi) * deviation * axis
+    covariance = clusters.covariance[k] - np.outer(shift, shift)
+    halves = []
+    for sign in (-1.0, 1.0):
+        mean = clusters.mean[k] + sign * shift
+        s2 = 0.5 * n * (covariance + np.outer(mean, mean))
+        halves.append(Statistics(np.array([0.5 * n]), 0.5 * n * mean[None], s2[None]))
+    finer = statistics.without(k).beside(halves[0]).beside(halves[1])
+    return Mixture(finer, gaussians_of(finer, prior), prior)
+
+
+def broad_start(rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Mixture:
+    """As many clusters as there may be, each as wide as all of the data, about points drawn from them."""
+    n, d = rows.shape
+    k = min(n_clusters, n)
+    mean = rows[rng.choice(n, k, replace=False)]
+    covariance = np.atleast_2d(np.cov(rows.T, bias=True)) + 1e-9 * np.eye(d)
+    s2 = n / k * (covariance + np.einsum("ki,kj->kij", mean, mean))
+    statistics = Statistics(np.full(k, n / k), n / k * mean, s2)
+    clusters = with_covariance(np.full(k, 1.0 / k), mean, np.tile(covariance, (k, 1, 1)))
+    return Mixture(statistics, clusters, first_prior(n_clusters, d))
+
+
+def learn_mixture(rows: Matrix, n_clusters: int, matching: float, rng: np.random.Generator) -> Mixture:
+    """The mixture of at most so many clusters that standardised rows tell.
+
+    First by matching, in which no cluster is lost; then, if harmony is asked for, by that.
+    """
+    mixture = broad_start(rows, n_clusters, rng)
+    mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
+    mixture = moved(rows, mixture, 1.0)
+    mixture = moved(rows, with_learnt_prior(mixture), 1.0)
+    if matching < 1.0:
+        mixture = moved(rows, flow(rows, mixture, matching, RATE, HARMONY_STEPS), matching)
+    for _ in range(MOST_ROUNDS):
+        k = mixture.statistics.n.size
+        mixture = moved(rows, with_learnt_prior(mixture), matching)
+        if mixture.statistics.n.size == k:
+            break
+    return mixture
+
+
+def with_learnt_prior(mixture: Mixture) -> Mixture:
+    """The same clusters under the prior that they tell."""
+    prior = learnt_prior(mixture.statistics, mixture.prior)
+    return Mixture(mixture.statistics, gaussians_of(mixture.statistics, prior), prior)

@@ -1,0 +1,236 @@
+"""Clusters and points one at a time, compiled: densities, weights, sums, and a few steps of harmony on a few points."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Matrix, Vector
+from bayou.mixtures.evidence import evidence_of
+from bayou.numerics.jit import kernel
+
+REFRESH = 5  # points after which covariances follow the sums
+WENT_ON, HELD_BACK = 0, 1
+N_SEEN, N_HELD, N_RING, N_STALE = range(4)
+
+
+class StreamBelief(NamedTuple):
+    """Sums and clusters, and how many points each had when it was last looked at for a split; points held back and the
+    latest points; how many were seen, are held back, have passed through the ring, and have come since covariances
+    were made.
+    """
+
+    n: Vector
+    s1: Matrix
+    s2: NDArray[np.float64]
+    mean: Matrix
+    whitening: NDArray[np.float64]
+    constant: Vector
+    tested: Vector
+    held: Matrix
+    ring: Matrix
+    tally: Vector
+
+
+@kernel
+def refresh(belief: StreamBelief, strength: float, scale: float) -> None:
+    """Means, inverse Cholesky factors and constants from the sums."""
+    k, d = belief.s1.shape
+    total = 0.0
+    for c in range(k):
+        total += belief.n[c]
+    lower = np.empty((d, d))
+    for c in range(k):
+        n = belief.n[c]
+        for i in range(d):
+            belief.mean[c, i] = belief.s1[c, i] / n
+        log_determinant = 0.0
+        for i in range(d):
+            for j in range(i + 1):
+                value = belief.s2[c, i, j] - n * belief.mean[c, i] * belief.mean[c, j]
+                if i == j:
+                    value += strength * scale
+                value /= n + strength
+                for q in range(j):
+                    value -= lower[i, q] * lower[j, q]
+                if i == j:
+                    lower[i, i] = math.sqrt(max(value, 1e-12 * scale))
+                    log_determinant += math.log(lower[i, i])
+                else:
+                    lower[i, j] = value / lower[j, j]
+        inverse = belief.whitening[c]
+        for j in range(d):
+            for i in range(j, d):
+                value = 1.0 if i == j else 0.0
+                for q in range(j, i):
+                    value -= lower[i, q] * inverse[q, j]
+                inverse[i, j] = value / lower[i, i]
+        belief.constant[c] = math.log(n / total) - log_determinant - 0.5 * d * math.log(2.0 * math.pi)
+    belief.tally[N_STALE] = 0.0
+
+
+@kernel
+def look(belief: StreamBelief, x: Vector, joint: Vector) -> float:
+    """log share + log density of a point in each cluster; returns the least squared distance from any."""
+    k, d = belief.s1.shape
+    nearest = np.inf
+    for c in range(k):
+        distance = 0.0
+        for i in range(d):
+            value = 0.0
+            for j in range(i + 1):
+                value += belief.whitening[c, i, j] * (x[j] - belief.mean[c, j])
+            distance += value * value
+        joint[c] = belief.constant[c] - 0.5 * distance
+        nearest = min(nearest, distance)
+    return nearest
+
+
+@kernel
+def weigh(joint: Vector, matching: float, weight: Vector) -> None:
+    """The weights of harmony, clipped at zero, that sum to one."""
+    top = joint[0]
+    for c in range(1, joint.size):
+        top = max(top, joint[c])
+    total = 0.0
+    for c in range(joint.size):
+        weight[c] = math.exp(joint[c] - top)
+        total += weight[c]
+    harmony = 0.0
+    for c in range(joint.size):
+        weight[c] /= total
+        if weight[c] > 0.0:
+            harmony += weight[c] * joint[c]
+    total = 0.0
+    for c in range(joint.size):
+        weight[c] *= max(1.0 + (1.0 - matching) * (joint[c] - harmony), 0.0)
+        total += weight[c]
+    for c in range(joint.size):
+        weight[c] /= total
+
+
+@kernel
+def add(belief: StreamBelief, x: Vector, weight: Vector, kept: float) -> None:
+    """Let a point into the sums, which keep so much of what they were."""
+    k, d = belief.s1.shape
+    for c in range(k):
+        w = weight[c]
+        if kept < 1.0:
+            belief.n[c] *= kept
+            for i in range(d):
+                belief.s1[c, i] *= kept
+                for j in range(d):
+                    belief.s2[c, i, j] *= kept
+        if w > 0.0:
+            belief.n[c] += w
+            for i in range(d):
+                belief.s1[c, i] += w * x[i]
+                for j in range(d):
+                    belief.s2[c, i, j] += w * x[i] * x[j]
+    size = belief.ring.shape[0]
+    place = int(belief.tally[N_RING]) % size
+    for i in range(d):
+        belief.ring[place, i] = x[i]
+    belief.tally[N_RING] += 1.0
+
+
+@kernel
+def learn_points(
+    belief: StreamBelief,
+    rows: Matrix,
+    start: int,
+    matching: float,
+    farthest: float,
+    forgetting: float,
+    strength: float,
+    scale: float,
+    every: int,
+) -> tuple[int, int]:
+    """Learn from a row on, up to one that is held back or after which to look at the structure.
+
+    Returns the next row, and whether the last one was held back.
+    """
+    k = belief.n.size
+    joint, weight = np.empty(k), np.empty(k)
+    for row in range(start, rows.shape[0]):
+        x = rows[row]
+        nearest = look(belief, x, joint)
+        belief.tally[N_SEEN] += 1.0
+        if nearest > farthest:
+            place = int(belief.tally[N_HELD])
+            for i in range(x.size):
+                belief.held[place, i] = x[i]
+            belief.tally[N_HELD] += 1.0
+            return row + 1, HELD_BACK
+        weigh(joint, matching, weight)
+        total = 0.0
+        for c in range(k):
+            total += belief.n[c]
+        kept = 1.0 - forgetting if forgetting > 0.0 and total > 1.0 / forgetting else 1.0
+        add(belief, x, weight, kept)
+        belief.tally[N_STALE] += 1.0
+        if belief.tally[N_STALE] >= REFRESH:
+            refresh(belief, strength, scale)
+        if int(belief.tally[N_SEEN]) % every == 0:
+            return row + 1, WENT_ON
+    return rows.shape[0], WENT_ON
+
+
+@kernel
+def flow_points(belief: StreamBelief, points: Matrix, steps: int, rate: float, matching: float, prior: Vector) -> None:
+    """Let the clusters move on some points, by so many steps; ``prior`` is (certainty, strength, scale)."""
+    k, d = belief.s1.shape
+    joint, weight = np.empty(k), np.empty(k)
+    n, s1, s2 = np.empty(k), np.empty((k, d)), np.empty((k, d, d))
+    for _ in range(steps):
+        n[:], s1[:], s2[:] = 0.0, 0.0, 0.0
+        for p in range(points.shape[0]):
+            look(belief, points[p], joint)
+            weigh(joint, matching, weight)
+            sum_up(points[p], weight, n, s1, s2)
+        for c in range(k):
+            belief.n[c] = max((1.0 - rate) * belief.n[c] + rate * n[c], 1e-6)
+            for i in range(d):
+                belief.s1[c, i] = (1.0 - rate) * belief.s1[c, i] + rate * s1[c, i]
+                for j in range(i + 1):
+                    belief.s2[c, i, j] = (1.0 - rate) * belief.s2[c, i, j] + rate * s2[c, i, j]
+                    belief.s2[c, j, i] = belief.s2[c, i, j]
+        refresh(belief, prior[1], prior[2])
+
+
+@kernel
+def sum_up(x: Vector, weight: Vector, n: Vector, s1: Matrix, s2: NDArray[np.float64]) -> None:
+    """Let a point into sums, of products below the diagonal alone."""
+    for c in range(weight.size):
+        w = weight[c]
+        if w > 0.0:
+            n[c] += w
+            for i in range(x.size):
+                s1[c, i] += w * x[i]
+                for j in range(i + 1):
+                    s2[c, i, j] += w * x[i] * x[j]
+
+
+@kernel
+def objective_of_points(belief: StreamBelief, points: Matrix, matching: float, prior: Vector) -> float:
+    """The evidence of the clusters in some points; see `bayou.mixtures.harmony.objective`."""
+    k, d = belief.s1.shape
+    joint, weight = np.empty(k), np.empty(k)
+    n, s1, s2 = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
+    entropy = 0.0
+    for p in range(points.shape[0]):
+        look(belief, points[p], joint)
+        weigh(joint, 1.0, weight)
+        for c in range(k):
+            if weight[c] > 0.0:
+                entropy -= weight[c] * math.log(weight[c])
+        sum_up(points[p], weight, n, s1, s2)
+    value, total = matching * entropy, 0.0
+    for c in range(k):
+        value += evidence_of(n[c], s1[c], s2[c], prior)
+        value += math.lgamma(1.0 + n[c])
+        total += n[c]
+    return value + math.lgamma(k) - math.lgamma(k + total)
