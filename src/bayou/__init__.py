@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         HarmonyMixture,
         IncrementalRiskClassifier,
         IncrementalRiskRegressor,
+        LocalFactorAnalysis,
         NetworkClassifier,
         NetworkRegressor,
         NormalisedPerceptron,
@@ -102,6 +103,7 @@ __all__ = [
     "LearntStiffness",
     "LinearStiffness",
     "Linearized",
+    "LocalFactorAnalysis",
     "Logistic",
     "LowRankGaussian",
     "MomentMatching",
@@ -150,9 +152,9 @@ __all__ = [
 _NAMES = {
     "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
-    "estimators": "BayesianCCA HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor NetworkClassifier "
-    "NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor "
-    "ShiftedPerceptron ThresholdedFunction",
+    "estimators": "BayesianCCA HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor LocalFactorAnalysis "
+    "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
+    "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

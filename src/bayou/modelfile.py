@@ -52,6 +52,7 @@ MODELS = {
     "IncrementalRiskLearner": "bayou.risk_learner",
     "IncrementalRiskRegressor": "bayou.estimators",
     "Learner": "bayou.learner",
+    "LocalFactorAnalysis": "bayou.estimators",
     "NetworkClassifier": "bayou.estimators",
     "NetworkRegressor": "bayou.estimators",
     "NormalisedPerceptron": "bayou.estimators",

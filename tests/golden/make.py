@@ -76,7 +76,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "function-of-numbers-bayesian": lambda: bayou.IncrementalRiskRegressor(
         "additive", bayou.NormalInverseGamma(30.0), domain=((-2.0, 2.0),) * 3
     ),
+    "two-views": lambda: bayou.BayesianCCA(half_life=200.0),
     "mixture": lambda: bayou.HarmonyMixture(n_clusters=4),
+    "local-factors": lambda: bayou.LocalFactorAnalysis(n_clusters=4, n_factors=1),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "learner-network": lambda: bayou.FunctionLearner(
         bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
@@ -123,6 +125,9 @@ def _tell(model: Any) -> dict[str, Any]:
             "n_examples": model.n_examples,
             "log_evidence": model.log_evidence,
         }
+    if isinstance(model, bayou.BayesianCCA):
+        told = {"n_examples": model.n_examples_, "n_correlations": model.n_correlations_}
+        return told | {"mean": model.predict_interval(_rows(1000, 5)).tolist()}
     if isinstance(model, bayou.HarmonyMixture):
         told = {"n_examples": model.n_examples_, "shares": model.weights_.tolist()}
         return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
@@ -145,6 +150,9 @@ def _teach(model: Any, start: int, name: str = "") -> None:
     elif name == "regressor-of-dicts" or (not isinstance(model, Learner) and getattr(model, "_names", None)):
         for i, x in enumerate(_dicts(start, 12)):
             model.learn_one(x, float((start + i) % 5 - 1))
+    elif isinstance(model, bayou.BayesianCCA):
+        rows, others = _rows(start, 60), (np.arange(start, start + 120) * 53 % 23 - 11.0).reshape(60, 2) / 16.0
+        model.partial_fit(rows, rows[:, :2] * [1.0, -0.25] + others)
     elif isinstance(model, bayou.HarmonyMixture):
         model.partial_fit(_rows(start, 120))  # enough for a stream to have begun
     elif not isinstance(model, Learner):

@@ -10,6 +10,7 @@ IncrementalRiskRegressor, IncrementalRiskClassifier
                         numbers or classes, by functions of few inputs that change as little as possible
 HarmonyMixture          clusters, and how many there are
 BayesianCCA             what two views have in common: canonical correlations, as many as there is evidence for
+LocalFactorAnalysis     clusters along subspaces, and the dimension of each
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
@@ -18,6 +19,7 @@ from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
 from bayou.estimators.harmony_mixture import HarmonyMixture
 from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
+from bayou.estimators.local_factor_analysis import LocalFactorAnalysis
 from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
 from bayou.estimators.normalised_perceptron import NormalisedPerceptron
 from bayou.estimators.online_network import OnlineNetwork
@@ -30,6 +32,7 @@ __all__ = [
     "HarmonyMixture",
     "IncrementalRiskClassifier",
     "IncrementalRiskRegressor",
+    "LocalFactorAnalysis",
     "NetworkClassifier",
     "NetworkRegressor",
     "NormalisedPerceptron",

@@ -129,7 +129,11 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
             prior = self._mixture.prior
             self._belief = learn_stream(self._belief, self._told(rows), self._options(prior))
             statistics = statistics_of(self._belief)
-            self._mixture = Mixture(statistics, gaussians_of(statistics, prior), prior)
+            self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
+
+    def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
+        """What the sums tell."""
+        return gaussians_of(statistics, prior)
 
     def _learn_batch(self, rows: Matrix) -> Mixture:
         return learn_mixture(rows, self.n_clusters, float(self.matching), np.random.default_rng(self.seed))
@@ -343,7 +347,7 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
             _require(all(np.isfinite(part).all() for part in statistics) and bool(np.all(statistics.n > 0.0)), "sums")
             prior = Prior(*(float(value) for value in config["prior"]))
             _require(all(0.0 < value < math.inf for value in prior), "prior")
-            model._mixture = Mixture(statistics, gaussians_of(statistics, prior), prior)
+            model._mixture = Mixture(statistics, model._clusters_of(statistics, prior), prior)
             if config["streams"]:
                 model._belief = resumed(statistics, {name: arrays[f"stream.{name}"] for name in BESIDE_SUMS})
         if "labels" in arrays:
