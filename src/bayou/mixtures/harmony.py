@@ -158,18 +158,20 @@ def _finer(rows: Matrix, mixture: Mixture, matching: float) -> list[Mixture]:
 
 
 def cut(mixture: Mixture, k: int, deviation: float, axis: Vector) -> Mixture:
-    """The halves of a normal cluster: where they lie, and how wide they are."""
+    """With one cluster in two halves."""
     statistics, clusters, prior = mixture
-    n = statistics.n[k]
-    shift = np.sqrt(2.0 / np.pi) * deviation * axis
-    covariance = clusters.covariance[k] - np.outer(shift, shift)
-    halves = []
-    for sign in (-1.0, 1.0):
-        mean = clusters.mean[k] + sign * shift
-        s2 = 0.5 * n * (covariance + np.outer(mean, mean))
-        halves.append(Statistics(np.array([0.5 * n]), 0.5 * n * mean[None], s2[None]))
-    finer = statistics.without(k).beside(halves[0]).beside(halves[1])
+    halves = halved(float(statistics.n[k]), clusters.mean[k], clusters.covariance[k], deviation, axis)
+    finer = statistics.without(k).beside(halves)
     return Mixture(finer, gaussians_of(finer, prior), prior)
+
+
+def halved(n: float, mean: Vector, covariance: Matrix, deviation: float, axis: Vector) -> Statistics:
+    """The halves of a normal cluster that is cut through its mean: where they lie, and how wide they are."""
+    shift = np.sqrt(2.0 / np.pi) * deviation * axis
+    means = np.stack([mean - shift, mean + shift])
+    inner = covariance - np.outer(shift, shift)
+    s2 = 0.5 * n * (inner + np.einsum("ki,kj->kij", means, means))
+    return Statistics(np.full(2, 0.5 * n), 0.5 * n * means, s2)
 
 
 def broad_start(rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Mixture:

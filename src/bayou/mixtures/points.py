@@ -234,3 +234,55 @@ def objective_of_points(belief: StreamBelief, points: Matrix, matching: float, p
         value += math.lgamma(1.0 + n[c])
         total += n[c]
     return value + math.lgamma(k) - math.lgamma(k + total)
+
+
+@kernel
+def owners_of(belief: StreamBelief, points: Matrix, owners: NDArray[np.int64]) -> None:
+    """The most probable cluster of each point."""
+    joint = np.empty(belief.n.size)
+    for p in range(points.shape[0]):
+        look(belief, points[p], joint)
+        best = 0
+        for c in range(1, joint.size):
+            if joint[c] > joint[best]:
+                best = c
+        owners[p] = best
+
+
+@kernel
+def newcomers(
+    belief: StreamBelief, latest: Matrix, owners: NDArray[np.int64], lags: NDArray[np.int64], prior: Vector
+) -> tuple[int, int]:
+    """The cluster whose latest points, and how many of them, are the most clearly another's; -1 if there is none.
+
+    By the evidence of those before and of those since, against that of all: of the sums, one is the other's rest.
+    """
+    k, d = belief.s1.shape
+    s1, s2, rest1, rest2 = np.empty(d), np.empty((d, d)), np.empty(d), np.empty((d, d))
+    total = belief.n.sum()
+    shares = math.lgamma(k + 1.0) - math.lgamma(k + 1.0 + total) - math.lgamma(k) + math.lgamma(k + total)
+    best, found, found_lag = 0.0, -1, 0
+    for c in range(k):
+        whole = evidence_of(belief.n[c], belief.s1[c], belief.s2[c], prior) + math.lgamma(1.0 + belief.n[c])
+        s1[:], s2[:] = 0.0, 0.0
+        count, which = 0, 0
+        for back in range(1, latest.shape[0] + 1):
+            if which == lags.size or lags[which] > 0.9 * belief.n[c]:
+                break
+            x = latest[latest.shape[0] - back]
+            if owners[latest.shape[0] - back] != c:
+                continue
+            count += 1
+            for i in range(d):
+                s1[i] += x[i]
+                for j in range(i + 1):
+                    s2[i, j] += x[i] * x[j]
+            if count == lags[which]:
+                rest = belief.n[c] - count
+                rest1[:], rest2[:] = belief.s1[c] - s1, belief.s2[c] - s2
+                gain = evidence_of(count, s1, s2, prior) + evidence_of(rest, rest1, rest2, prior) - whole
+                gain += shares + math.lgamma(1.0 + count) + math.lgamma(1.0 + rest)
+                if gain > best:
+                    best, found, found_lag = gain, c, count
+                which += 1
+    return found, found_lag

@@ -20,7 +20,7 @@ from bayou.contracts import Matrix, Vector
 from bayou.errors import ModelFileError
 from bayou.mixtures.evidence import Prior, Statistics, log_evidence, log_shares
 from bayou.mixtures.gaussians import collect, gaussians_of, log_joint
-from bayou.mixtures.harmony import Mixture, cut, yang
+from bayou.mixtures.harmony import Mixture, halved, yang
 from bayou.mixtures.points import (
     HELD_BACK,
     N_HELD,
@@ -31,7 +31,9 @@ from bayou.mixtures.points import (
     flow_points,
     learn_points,
     look,
+    newcomers,
     objective_of_points,
+    owners_of,
     refresh,
     weigh,
 )
@@ -41,7 +43,7 @@ RING = 300  # latest points
 LOOK = 100  # points after which to look at the structure
 STEPS_OF_SPLIT, RATE_OF_SPLIT = 15, 0.7
 GROWN = 1.5  # a cluster is looked at for a split when it has so many times the points that it had
-LAGS = (50, 100, 200)  # latest points of a cluster that may be another
+LAGS = np.array([50, 100, 200])  # latest points of a cluster that may be another
 BESIDE_SUMS = StreamBelief._fields[3:]
 FEWEST = 0.5  # points below which a cluster is gone
 
@@ -163,11 +165,12 @@ def _restructured(belief: StreamBelief, options: StreamOptions) -> StreamBelief:
         return _belief(statistics, options.prior, belief.held, belief.ring, belief.tally)
     if statistics.n.size == options.n_clusters:
         return belief
-    owners = np.argmax(log_joint(gaussians_of(statistics, options.prior), latest), axis=1)
+    owners = np.empty(len(latest), dtype=np.int64)
+    owners_of(belief, latest, owners)
+    finer = _old_and_new(belief, statistics, latest, owners, options.prior)
     due = np.flatnonzero(belief.n >= GROWN * belief.tested)
-    belief.tested[due] = belief.n[due]
-    finer = _old_and_new(statistics, latest, owners, options.prior)
     if finer is None and due.size:
+        belief.tested[due] = belief.n[due]
         finer = _halves(statistics, due, latest, owners, options)
     return belief if finer is None else _belief(finer, options.prior, belief.held, belief.ring, belief.tally)
 
@@ -178,23 +181,16 @@ def _latest(belief: StreamBelief) -> Matrix:
     return belief.ring[:seen].copy() if seen <= RING else np.roll(belief.ring, -(seen % RING), axis=0)
 
 
-def _old_and_new(statistics: Statistics, latest: Matrix, owners: NDArray[np.intp], prior: Prior) -> Statistics | None:
+def _old_and_new(
+    belief: StreamBelief, statistics: Statistics, latest: Matrix, owners: NDArray[np.int64], prior: Prior
+) -> Statistics | None:
     """All clusters, but one of them in two, those points of it that came of late and those before, if they differ."""
-    best, found = 0.0, None
-    for c in range(statistics.n.size):
-        points = latest[owners == c]
-        alone = Statistics(*(part[c : c + 1] for part in statistics))
-        for n in LAGS:
-            if n > len(points) or n > 0.9 * alone.n[0]:
-                continue
-            new = collect(points[-n:], np.ones((n, 1)))
-            old = Statistics(*(whole - part for whole, part in zip(alone, new, strict=True)))
-            finer = statistics.without(c).beside(old).beside(new)
-            gain = log_evidence(old.beside(new), prior).sum() - log_evidence(alone, prior)[0]
-            gain += log_shares(finer.n) - log_shares(statistics.n)
-            if gain > best:
-                best, found = float(gain), finer
-    return found
+    c, n = newcomers(belief, latest, owners, LAGS, np.array(prior))
+    if c < 0:
+        return None
+    new = collect(latest[owners == c][-n:], np.ones((n, 1)))
+    old = Statistics(*(part[c : c + 1] - taken for part, taken in zip(statistics, new, strict=True)))
+    return statistics.without(c).beside(old).beside(new)
 
 
 def _merged(statistics: Statistics, latest: Matrix, options: StreamOptions) -> Statistics:
@@ -224,7 +220,7 @@ def _entropy(statistics: Statistics, latest: Matrix, prior: Prior) -> float:
 
 
 def _halves(
-    statistics: Statistics, due: NDArray[np.intp], latest: Matrix, owners: NDArray[np.intp], options: StreamOptions
+    statistics: Statistics, due: NDArray[np.intp], latest: Matrix, owners: NDArray[np.int64], options: StreamOptions
 ) -> Statistics | None:
     """All clusters, but one of those due in two, if its latest points lie in two places."""
     prior, numbers, d = options.prior, np.array(options.prior), latest.shape[1]
@@ -234,9 +230,10 @@ def _halves(
         if len(points) < 4 * min(d + 1, 8):
             continue
         whole = collect(points, np.ones((len(points), 1)))
-        one = Mixture(whole, gaussians_of(whole, prior), prior)
-        values, vectors = np.linalg.eigh(one.clusters.covariance[0])
-        two = _belief(cut(one, 0, float(np.sqrt(values[-1])), vectors[:, -1]).statistics, prior, *nothing)
+        mean, covariance = points.mean(axis=0), np.atleast_2d(np.cov(points.T, bias=True))
+        values, vectors = np.linalg.eigh(covariance)
+        deviation = float(np.sqrt(max(values[-1], 0.0)))
+        two = _belief(halved(float(len(points)), mean, covariance, deviation, vectors[:, -1]), prior, *nothing)
         flow_points(two, points, STEPS_OF_SPLIT, RATE_OF_SPLIT, options.matching, numbers)
         simple = objective_of_points(_belief(whole, prior, *nothing), points, options.matching, numbers)
         if objective_of_points(two, points, options.matching, numbers) > simple:
