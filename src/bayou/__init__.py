@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from bayou.estimators import (
         BayesianCCA,
+        BinaryFactorAnalysis,
         HarmonyMixture,
         IncrementalRiskClassifier,
         IncrementalRiskRegressor,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         OnlineCounter,
         OnlineNetwork,
         OnlineRegressor,
+        RivalPenalisedClustering,
         ShiftedPerceptron,
         ThresholdedFunction,
     )
@@ -81,6 +83,7 @@ __all__ = [
     "AdaptiveRate",
     "Additive",
     "BayesianCCA",
+    "BinaryFactorAnalysis",
     "BinaryWeights",
     "BoltzmannStep",
     "ConstantRate",
@@ -131,6 +134,7 @@ __all__ = [
     "RadialFunctions",
     "RandomFourier",
     "RecursiveLeastSquares",
+    "RivalPenalisedClustering",
     "Rosenblatt",
     "ScheduledPoint",
     "ShiftedPerceptron",
@@ -152,9 +156,9 @@ __all__ = [
 _NAMES = {
     "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
-    "estimators": "BayesianCCA HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor LocalFactorAnalysis "
-    "NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
-    "OnlineNetwork OnlineRegressor ShiftedPerceptron ThresholdedFunction",
+    "estimators": "BayesianCCA BinaryFactorAnalysis HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor "
+    "LocalFactorAnalysis NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
+    "OnlineNetwork OnlineRegressor RivalPenalisedClustering ShiftedPerceptron ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

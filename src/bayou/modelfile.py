@@ -46,6 +46,7 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 # Names, not classes: estimators lie above this module, and are imported when a file asks for one.
 MODELS = {
     "BayesianCCA": "bayou.estimators",
+    "BinaryFactorAnalysis": "bayou.estimators",
     "FunctionLearner": "bayou.function_learner",
     "HarmonyMixture": "bayou.estimators",
     "IncrementalRiskClassifier": "bayou.estimators",
@@ -60,6 +61,7 @@ MODELS = {
     "OnlineCounter": "bayou.estimators",
     "OnlineNetwork": "bayou.estimators",
     "OnlineRegressor": "bayou.estimators",
+    "RivalPenalisedClustering": "bayou.estimators",
     "ShiftedPerceptron": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }

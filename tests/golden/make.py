@@ -79,6 +79,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "two-views": lambda: bayou.BayesianCCA(half_life=200.0),
     "mixture": lambda: bayou.HarmonyMixture(n_clusters=4),
     "local-factors": lambda: bayou.LocalFactorAnalysis(n_clusters=4, n_factors=1),
+    "binary-factors": lambda: bayou.BinaryFactorAnalysis(3, n_starts=2),
+    "rival-penalised": lambda: bayou.RivalPenalisedClustering(4),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "learner-network": lambda: bayou.FunctionLearner(
         bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
@@ -131,6 +133,12 @@ def _tell(model: Any) -> dict[str, Any]:
     if isinstance(model, bayou.HarmonyMixture):
         told = {"n_examples": model.n_examples_, "shares": model.weights_.tolist()}
         return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
+    if isinstance(model, bayou.BinaryFactorAnalysis):
+        told = {"n_examples": model.n_examples_, "components": model.components_.tolist()}
+        return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
+    if isinstance(model, bayou.RivalPenalisedClustering):
+        told = {"n_examples": model.n_examples_, "centres": model.cluster_centers_.tolist()}
+        return told | {"mean": model.transform(_rows(1000, 5)).tolist()}
     told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
     if hasattr(model, "coef_"):
         told["coef"] = model.coef_.tolist()
@@ -155,6 +163,8 @@ def _teach(model: Any, start: int, name: str = "") -> None:
         model.partial_fit(rows, rows[:, :2] * [1.0, -0.25] + others)
     elif isinstance(model, bayou.HarmonyMixture):
         model.partial_fit(_rows(start, 120))  # enough for a stream to have begun
+    elif isinstance(model, (bayou.BinaryFactorAnalysis, bayou.RivalPenalisedClustering)):
+        model.partial_fit(_rows(start, 210))  # enough for a stream to have begun
     elif not isinstance(model, Learner):
         model.partial_fit(_rows(start, 12), (np.arange(start, start + 12) * 3 % 5).astype(float))
     else:

@@ -11,10 +11,14 @@ IncrementalRiskRegressor, IncrementalRiskClassifier
 HarmonyMixture          clusters, and how many there are
 BayesianCCA             what two views have in common: canonical correlations, as many as there is evidence for
 LocalFactorAnalysis     clusters along subspaces, and the dimension of each
+RivalPenalisedClustering
+                        clusters by their centres: units compete, and those that are too many are driven away
+BinaryFactorAnalysis    rows as sums of parts that are there or not, and how many there are
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
 from bayou.estimators.bayesian_cca import BayesianCCA
+from bayou.estimators.binary_factor_analysis import BinaryFactorAnalysis
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
 from bayou.estimators.harmony_mixture import HarmonyMixture
@@ -24,11 +28,13 @@ from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
 from bayou.estimators.normalised_perceptron import NormalisedPerceptron
 from bayou.estimators.online_network import OnlineNetwork
 from bayou.estimators.regressor import OnlineRegressor
+from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
 from bayou.estimators.shifted_perceptron import ShiftedPerceptron
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
     "BayesianCCA",
+    "BinaryFactorAnalysis",
     "HarmonyMixture",
     "IncrementalRiskClassifier",
     "IncrementalRiskRegressor",
@@ -40,6 +46,7 @@ __all__ = [
     "OnlineCounter",
     "OnlineNetwork",
     "OnlineRegressor",
+    "RivalPenalisedClustering",
     "ShiftedPerceptron",
     "ThresholdedFunction",
 ]
