@@ -17,6 +17,7 @@ from bayou.contracts import Matrix, Vector
 
 ROUNDING = 1e-12  # a deviation this small beside the mean is rounding
 SMALLEST = 1e-140  # the square of a deviation below is no number
+ROWS_PER_SIGNAL = 4.0  # at least, where a view is reduced: with fewer, chance makes correlations
 FLAT = 1e-10  # a share of the largest principal variance below which a direction has none
 
 
@@ -162,11 +163,11 @@ class _Spectrum(NamedTuple):
 
 
 def _signals(one: _Spectrum, other: _Spectrum, weight: float) -> tuple[int, int]:
-    """How many variables of each view to relate: fewer than there are rows, together."""
+    """How many variables of each view to relate: all, if rows are more than these, or few beside the rows."""
     ranks = one.rank, other.rank
     if sum(ranks) < weight:
         return ranks
-    room = max(math.ceil(weight) - 1, 0)
+    room = int(weight / ROWS_PER_SIGNAL)
     half = room // 2
     if ranks[0] <= half:
         return ranks[0], other.told(weight, room - ranks[0])
