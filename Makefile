@@ -43,7 +43,7 @@ format: $(READY) ## Put the sources in the form that lint asks for
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Compare speed with scikit-learn and River
+bench: $(READY) ## Compare speed with scikit-learn, River and padasip
 	$(BIN)/python -m benchmarks
 
 papers: $(READY) ## Reproduce every figure and table of the papers, in up to ten minutes
