@@ -40,7 +40,10 @@ class RivalPenalisedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     `learn_one` see each row once, and do not know how many will come: there the rate stays as it is, so that centres
     follow clusters that move, and wins are forgotten over n_clusters / rate rows, as fast as the centres forget, so
     that a unit counts by what it wins of late. The first n_clusters rows that differ are the units. Several thousand
-    rows pass before the units that are too many have left. A cluster that no unit is left for is not found again.
+    rows pass before the units that are too many have left; there a ``gamma`` of 0.3 to 0.5 does best.
+
+    Rivals push also the clusters that stay: centres lie outside of the means, away from their neighbours, by a
+    deviation or more. Labels hardly suffer; a few steps of k-means from ``cluster_centers_`` put the centres right.
 
     Distances are taken as the inputs come, all in one unit; scale columns that differ in kind. Labels count the
     clusters that there are now: as a stream goes on, they can change.
