@@ -22,7 +22,7 @@ from bayou.mixtures.canonical_correlation import (
     predictive,
     shared,
 )
-from bayou.mixtures.canonical_pairs import VAGUE, gain, settle, settle_off, solve_pairs
+from bayou.mixtures.canonical_pairs import VAGUE, at_least, gain, settle, settle_off, solve_pairs
 from bayou.mixtures.two_views import discounted, merged, moments_of, no_moments, whitened
 from bayou.papers.wang2007.recursion import by_matrices
 from bayou.papers.wang2007.world import CORRELATIONS, draw_views
@@ -179,6 +179,16 @@ def test_a_pair_is_judged_in_what_the_pairs_before_it_left() -> None:
     assert solve_pairs(r[2:], 100, 10, 8, selection="relevance").retained.tolist() == [True]
 
 
+def test_numbers_of_pairs_have_probabilities() -> None:
+    """As if each number were a model with the evidence of all its pairs: at three gains, by hand; and at extremes."""
+    weights = np.exp([0.0, 2.0, 2.0 + 0.5, 2.0 + 0.5 - 3.0])
+    np.testing.assert_allclose(
+        at_least(np.array([2.0, 0.5, -3.0])), [weights[k:].sum() / weights.sum() for k in (1, 2, 3)]
+    )
+    assert at_least(np.array([1e9, -1e9])).tolist() == [1.0, 0.0]
+    assert at_least(np.zeros(0)).size == 0
+
+
 def test_nothing_follows_a_pair_that_is_not_retained() -> None:
     pairs = solve_pairs(np.array([0.5, 0.49, 0.48, 0.47, 0.46]), 100, 6, 5)
     assert np.all(np.diff(pairs.retained.astype(int)) <= 0)
@@ -199,7 +209,7 @@ def test_any_number_of_rows_settles(n: float) -> None:
 
 def posterior_rows(n: int, seed: int) -> tuple[Matrix, Matrix]:
     """The covariance that new rows have under the posterior, by drawing parameters and rows; and the model's."""
-    model = canonical_model(moments_of(small(40)), 3)
+    model = canonical_model(moments_of(small(40)), 3, selection="relevance")
     rng, m, pairs = np.random.default_rng(seed), model.n_retained, model.pairs
     drawn = np.empty((n, 5))
     for row in range(n):
@@ -230,7 +240,8 @@ def test_the_density_is_students() -> None:
     """By scipy, from the full covariance in raw units."""
     rows = small(60)
     model = canonical_model(moments_of(rows), 3)
-    told, m = predictive(model), model.n_retained
+    told = predictive(model)
+    m = told.covariance.size
     x, y = model.x.patterns, model.y.patterns
     cross = (x[:m].T * told.covariance) @ y[:m]
     covariance = np.block([[(x.T * told.x_variance) @ x, cross], [cross.T, (y.T * told.y_variance) @ y]])

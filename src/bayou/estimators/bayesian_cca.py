@@ -196,6 +196,12 @@ class BayesianCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """By how much each pair raises the log evidence, retained or not."""
         return self.model_.pairs.evidence
 
+    @property
+    def order_probabilities_(self) -> Vector:
+        """Of 0, 1, 2, ... correlations; predictions are averages over them. Without evidence, one number is certain."""
+        at_least = np.concatenate([[1.0], self.model_.pairs.probability, [0.0]])
+        return -np.diff(at_least)
+
     def correlation_interval(self, coverage: float = 0.9) -> Matrix:
         """Central interval of each retained correlation, for many rows: one row (low, high) per correlation.
 

@@ -67,7 +67,7 @@ def _signs(patterns: Matrix) -> Vector:
 
 
 class Predictive(NamedTuple):
-    """A new row in canonical coordinates: the variance of each variable, and the covariance of each retained pair."""
+    """A new row in canonical coordinates: the variance of each variable, and the covariance of each relevant pair."""
 
     x_variance: Vector
     y_variance: Vector
@@ -78,28 +78,31 @@ class Predictive(NamedTuple):
 def predictive(model: CanonicalModel) -> Predictive:
     """Student's, with the moments that a new row has under the posterior: loadings, noise and mean are uncertain.
 
-    Given z, a view is Student's with n + 2 degrees of freedom, and E[Phi^-1] = K / n.
+    Given z, a view is Student's with n + 2 degrees of freedom, and E[Phi^-1] = K / n. Each pair counts by the
+    probability that it is one: what is expected is an average over all numbers of pairs.
     """
-    pairs, m, n = model.pairs, model.n_retained, model.weight
-    wider = 1.0 + float(np.sum(pairs.spread[:m]))
+    pairs, n, m = model.pairs, model.weight, int(np.sum(model.pairs.probability > 0.0))
+    chance = pairs.probability[:m]
+    wider = 1.0 + float(chance @ pairs.spread[:m])
     unsure = 1.0 + 1.0 / n
 
     def variances(view: View, noise: Vector, loading: Vector) -> Vector:
         variance = np.full(view.weights.shape[1], (1.0 + VAGUE / n) * wider)
-        variance[:m] = noise[:m] / n * wider + loading[:m] ** 2
+        variance[:m] += chance * (noise[:m] / n * wider + loading[:m] ** 2 - variance[:m])
         return unsure * variance
 
     return Predictive(
         variances(model.x, pairs.x_noise, pairs.x_loading),
         variances(model.y, pairs.y_noise, pairs.y_loading),
-        unsure * pairs.x_loading[:m] * pairs.y_loading[:m],
+        unsure * chance * pairs.x_loading[:m] * pairs.y_loading[:m],
         n + EXTRA_DEGREES,
     )
 
 
 def log_density(model: CanonicalModel, x: Matrix, y: Matrix) -> Vector:
     """Of joint rows, before they are seen. What never varied has no density, and is left out."""
-    told, m = predictive(model), model.n_retained
+    told = predictive(model)
+    m = told.covariance.size
     u, v = model.x.white(x), model.y.white(y)
     left = told.y_variance.copy()
     left[:m] -= told.covariance**2 / told.x_variance[:m]
@@ -125,7 +128,8 @@ class Conditional(NamedTuple):
 
 def conditional(model: CanonicalModel, rows: Matrix, given: Literal["x", "y"] = "x") -> Conditional:
     """The other view of rows of this one. Far from all that was seen, less is known."""
-    told, m = predictive(model), model.n_retained
+    told = predictive(model)
+    m = told.covariance.size
     here, there = (model.x, model.y) if given == "x" else (model.y, model.x)
     variance, other = (told.x_variance, told.y_variance) if given == "x" else (told.y_variance, told.x_variance)
     white = here.white(rows)

@@ -182,11 +182,13 @@ class Pairs(NamedTuple):
 
     Loadings are ``x_loading`` and ``y_loading`` with the variance ``spread`` in units of the noise; the noise has the
     inverse scale ``x_noise`` and ``y_noise``. Given both, z is ``x_share`` and ``y_share`` of them, +- its variance.
+    ``probability`` is that of there being so many pairs at least.
     """
 
     sample_correlation: Vector
     correlation: Vector
     evidence: Vector
+    probability: Vector
     retained: Mask
     converged: Mask
     x_loading: Vector
@@ -212,11 +214,20 @@ def solve_pairs(
         evidence[j] = gain(float(r[j]), float(n), float(d_x - j), float(d_y - j))
     M_x, M_y, V, K_x, K_y, _ = numbers.T
     correlation = np.array([correlation_of(pair, n, float(d_x), float(d_y)) for pair in numbers])
-    retained = correlation > least
+    relevant = np.logical_and.accumulate(correlation > least)  # the most correlated first, without gaps
+    retained, probability = relevant, relevant.astype(np.float64)
     if selection == "evidence":
-        retained &= evidence > 0.0
-    retained = np.logical_and.accumulate(retained)  # the most correlated first, without gaps
+        retained = np.logical_and.accumulate(relevant & (evidence > 0.0))
+        probability[relevant] = at_least(evidence[relevant])
     return Pairs(
-        r, correlation, evidence, retained, converged, M_x, M_y, V, K_x, K_y,
+        r, correlation, evidence,
+        probability, retained, converged, M_x, M_y, V, K_x, K_y,
         np.exp(states[:, 3]), np.exp(states[:, 0]), np.exp(states[:, 1]), np.exp(states[:, 2]),
     )  # fmt: skip
+
+
+def at_least(gains: Vector) -> Vector:
+    """The probability of each number of pairs or more, 1, 2, ..., if all numbers were as probable before."""
+    total = np.concatenate([[0.0], np.cumsum(gains)])
+    weights = np.exp(total - total.max())
+    return np.asarray(np.cumsum(weights[::-1])[::-1][1:] / weights.sum())
