@@ -23,13 +23,13 @@ from bayou.contracts import Array, Function, Latent, Likelihood, Mask, Matrix, R
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.learner import Learner, check_fit
 from bayou.numerics.bands import band_factor, inverse_diagonal, to_band
+from bayou.numerics.function_norms import learn_seen, look
 from bayou.numerics.grams import Box, check_box, tensor_quadrature
 from bayou.numerics.pointers import scalar_kernels
 from bayou.numerics.priors import check_forgetting
 from bayou.numerics.sites import pieces
 from bayou.numerics.validation import checked_weights
 from bayou.posteriors import FunctionNorm
-from bayou.posteriors.function_norm import learn_seen, look
 from bayou.prediction import Prediction, latent_of
 
 POINTS_PER_WEIGHT = 4  # of the mean over a box of several inputs

@@ -26,6 +26,7 @@ from bayou.errors import InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileE
 
 @parametrize_with_checks([BayesianCCA(), BayesianCCA(half_life=30.0), BayesianCCA(selection="relevance")])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

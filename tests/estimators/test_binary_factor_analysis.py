@@ -42,6 +42,7 @@ def model_of(**params: Any) -> BinaryFactorAnalysis:
 
 @parametrize_with_checks([BinaryFactorAnalysis(), BinaryFactorAnalysis(12, harmony=0.5, n_starts=1)])
 def test_scikit_learn_checks_pass(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

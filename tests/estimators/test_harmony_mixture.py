@@ -20,6 +20,7 @@ from tests.mixtures.made import clusters
 
 @parametrize_with_checks([HarmonyMixture(n_clusters=4)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

@@ -19,6 +19,7 @@ from bayou.numerics.jit import COMPILED
 
 @parametrize_with_checks([LocalFactorAnalysis(n_clusters=4)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

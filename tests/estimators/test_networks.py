@@ -41,6 +41,7 @@ ONE_PASS = (
     expected_failed_checks=lambda _: {"check_sample_weight_equivalence_on_dense_data": ONE_PASS},
 )
 def test_scikit_learn(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

@@ -34,6 +34,7 @@ def as_dicts(rows: np.ndarray) -> list[dict[str, float]]:
 
 @parametrize_with_checks([RivalPenalisedClustering(), RivalPenalisedClustering(3, gamma=0.1, epochs=5, seed=1)])
 def test_scikit_learn_checks_pass(estimator: Any, check: Any) -> None:
+    """A check of scikit-learn\'s raises where it is not met."""
     check(estimator)
 
 

@@ -145,8 +145,8 @@ def callee(*_: Any) -> Any:
 
 
 _ENTRIES: dict[int, Kernel] = {
-    4: lambda a, b, c, d: callee(a, b, c, d),  # noqa: PLW0108
-    8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108
+    4: lambda a, b, c, d: callee(a, b, c, d),  # noqa: PLW0108  # names callee
+    8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108  # names callee
 }
 
 
@@ -240,7 +240,7 @@ def addresses(functions: Sequence[tuple[Pointer, Callable[..., Any]]]) -> Any:
     if not COMPILED:
         table: list[Any] = [None] * (1 + max(pointer.slot for pointer, _ in functions))
     else:
-        table = np.zeros(1 + max(pointer.slot for pointer, _ in functions), dtype=np.intp)  # type: ignore[assignment]
+        table = np.zeros(1 + max(pointer.slot for pointer, _ in functions), dtype=np.intp)  # type: ignore[assignment]  # or a list
     for pointer, function in functions:
         table[pointer.slot] = pointer.address(function)
     return table if COMPILED else tuple(table)

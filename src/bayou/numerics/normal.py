@@ -105,7 +105,7 @@ def _polynomial(panel: int, row: int, t: float) -> float:
     t4 = t2 * t2
     low = (c[0] + c[1] * t) + (c[2] + c[3] * t) * t2
     high = (c[4] + c[5] * t) + (c[6] + c[7] * t) * t2
-    return low + (high + (c[8] + c[9] * t) * t4) * t4  # type: ignore[no-any-return]
+    return low + (high + (c[8] + c[9] * t) * t4) * t4  # type: ignore[no-any-return]  # kernels return numbers
 
 
 @kernel

@@ -57,7 +57,7 @@ def set_field(belief: BinaryBelief, i: int, field: float) -> None:
 @kernel
 def _doubt(belief: BinaryBelief, i: int) -> float:
     """Probability that a weight has not the sign of its mean: (1 - |mean|) / 2."""
-    return belief.variance[i] / (2.0 * (1.0 + abs(belief.mean[i])))  # type: ignore[no-any-return]
+    return belief.variance[i] / (2.0 * (1.0 + abs(belief.mean[i])))  # type: ignore[no-any-return]  # kernels return numbers
 
 
 @kernel

@@ -27,7 +27,7 @@ def vector_site(
     value = call_vector_log_evidence(kernels, y, mean, variance, params, slope, precision, kept)
     for c in range(mean.size):
         slope[c], precision[c] = bounded(slope[c] / kept[c], precision[c] / kept[c], variance[c])
-    return value  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]  # kernels return numbers
 
 
 @dataclass(frozen=True)
