@@ -15,8 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from bayou.contracts import Matrix, State, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.mixtures.conditional import conditional, mixed
 from bayou.mixtures.evidence import Prior, Statistics
-from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint, with_covariance
+from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint
 from bayou.mixtures.harmony import Mixture, learn_mixture
 from bayou.mixtures.points import StreamBelief
 from bayou.mixtures.streaming import BESIDE_SUMS, StreamOptions, begin_stream, learn_stream, resumed, statistics_of
@@ -243,7 +244,7 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
         for pattern in np.unique(np.isnan(rows), axis=0):
             if pattern.any():
                 chosen = np.flatnonzero((np.isnan(rows) == pattern).all(axis=1))
-                found = _conditional(clusters, rows[np.ix_(chosen, ~pattern)], pattern)
+                found = mixed(conditional(clusters, rows[np.ix_(chosen, ~pattern)], pattern))
                 mean[np.ix_(chosen, pattern)], variance[np.ix_(chosen, pattern)] = found
         return Completion(mean, variance)
 
@@ -358,24 +359,3 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
 def _require(right: bool, name: str) -> None:
     if not right:
         raise ModelFileError(f"`{name}` must fit the other parts, with positive numbers where they are needed.")
-
-
-def _conditional(clusters: Gaussians, known: Matrix, missing: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-    """Mean and variance of the missing columns, given the known ones: of a mixture of linear regressions."""
-    here = ~missing
-    cross = clusters.covariance[:, missing][:, :, here]
-    inner = clusters.covariance[:, here][:, :, here]
-    own = np.diagonal(clusters.covariance[:, missing][:, :, missing], axis1=1, axis2=2)
-    if here.any():
-        seen = with_covariance(clusters.share, clusters.mean[:, here], inner)
-        joint = log_joint(seen, known)
-        chances = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        slope = np.linalg.solve(inner, np.swapaxes(cross, 1, 2))  # (cluster, known, missing)
-        means = clusters.mean[:, missing] + np.einsum("nkh,khm->nkm", known[:, None] - clusters.mean[:, here], slope)
-        spread = own - np.einsum("kmh,khm->km", cross, slope)
-    else:
-        chances = np.tile(clusters.share / clusters.share.sum(), (len(known), 1))
-        means, spread = np.tile(clusters.mean[:, missing], (len(known), 1, 1)), own
-    mean = np.einsum("nk,nkm->nm", chances, means)
-    second = np.einsum("nk,nkm->nm", chances, means**2 + np.maximum(spread, 0.0))
-    return mean, np.maximum(second - mean**2, 0.0)
