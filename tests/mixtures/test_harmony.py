@@ -183,7 +183,7 @@ def test_two_clusters_closer_than_harmony_tells_apart() -> None:
 
 def test_a_broad_start_covers_everything() -> None:
     rows = np.random.default_rng(0).normal(size=(30, 2))
-    start = broad_start(rows, 50, np.random.default_rng(0))
+    start = broad_start(rows, first_prior(50, 2), 50, np.random.default_rng(0))
     assert start.statistics.n.size == 30
     np.testing.assert_allclose(start.clusters.covariance[0], np.cov(rows.T, bias=True), atol=1e-8)
     made = with_covariance(np.ones(1), np.zeros((1, 2)), np.eye(2)[None])

@@ -5,12 +5,11 @@
 is what merging, splitting and dropping are judged by. The prior is normal and inverse Wishart: mean 0, known as well
 as from ``certainty`` points; covariance ``scale * I``, known as well as from ``strength`` points. Data are
 standardised, so both are small numbers; how strong the prior is, and how large its scale, is learnt from all clusters
-together.
+together. It also says which shape clusters have (`bayou.mixtures.shapes`): any covariance, or one of fewer numbers.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayou.contracts import Matrix, Vector
+from bayou.mixtures.shapes import FULL, evidence_of
 from bayou.numerics.jit import kernel
 
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -25,11 +25,16 @@ CONCENTRATION = 1.0  # of the Dirichlet prior of the shares, per cluster
 
 
 class Prior(NamedTuple):
-    """What is believed of every cluster before any point: see above."""
+    """What is believed of every cluster before any point: see above.
+
+    ``n_inputs`` is for shapes that have inputs, which are the first columns, and targets, the others.
+    """
 
     certainty: float
     strength: float
     scale: float
+    shape: int = FULL
+    n_inputs: int = 0
 
 
 class Statistics(NamedTuple):
@@ -52,38 +57,10 @@ class Statistics(NamedTuple):
         return Statistics(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
-def first_prior(n_clusters: int, d: int) -> Prior:
+def first_prior(n_clusters: int, d: int, shape: int = FULL, n_inputs: int = 0) -> Prior:
     """Before anything is learnt: as if each of so many clusters had its share of the volume."""
     certainty = n_clusters ** (-2.0 / d)
-    return Prior(certainty, 1.0, certainty)
-
-
-@kernel
-def evidence_of(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
-    """log m(S) of one cluster, of whose products those below the diagonal are read; 0 of no point.
-
-    ``prior`` is (certainty, strength, scale).
-    """
-    d = s1.size
-    certainty, base, dof = prior[0], prior[1] * prior[2], d + 1.0 + prior[1]
-    lower = np.empty((d, d))
-    log_determinant = 0.0
-    for i in range(d):
-        for j in range(i + 1):
-            value = s2[i, j] - s1[i] * s1[j] / (certainty + n)
-            if i == j:
-                value += base
-            for q in range(j):
-                value -= lower[i, q] * lower[j, q]
-            if i == j:
-                lower[i, i] = math.sqrt(max(value, 1e-12 * base))
-                log_determinant += 2.0 * math.log(lower[i, i])
-            else:
-                lower[i, j] = value / lower[j, j]
-    total = -0.5 * n * d * math.log(math.pi) + 0.5 * dof * d * math.log(base) - 0.5 * (dof + n) * log_determinant
-    for i in range(d):
-        total += math.lgamma(0.5 * (dof + n - i)) - math.lgamma(0.5 * (dof - i))
-    return float(total + 0.5 * d * math.log(certainty / (certainty + n)))
+    return Prior(certainty, 1.0, certainty, shape, n_inputs)
 
 
 @kernel
@@ -116,5 +93,5 @@ def learnt_prior(statistics: Statistics, prior: Prior) -> Prior:
     d = s1.shape[1]
     within = np.trace(s2, axis1=1, axis2=2) - np.sum(s1**2, axis=1) / np.maximum(n, 1e-300)
     scale = max(float(within.sum() / (n.sum() * d)), 1e-12)
-    candidates = [Prior(prior.certainty, strength, scale) for strength in STRENGTHS]
+    candidates = [prior._replace(strength=strength, scale=scale) for strength in STRENGTHS]
     return max(candidates, key=lambda candidate: float(log_evidence(statistics, candidate).sum()))

@@ -1,4 +1,4 @@
-"""Clusters with a covariance of their own: densities of many points, and sums over them."""
+"""Clusters as Gaussians, whatever their shape: densities of many points, and sums over them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics
+from bayou.mixtures.shapes import FULL, give_shape
 
 
 class Gaussians(NamedTuple):
@@ -31,6 +32,9 @@ def gaussians_of(statistics: Statistics, prior: Prior) -> Gaussians:
     covariance = s2 - n[:, None, None] * np.einsum("ki,kj->kij", mean, mean)
     covariance[:, np.arange(d), np.arange(d)] += prior.strength * prior.scale
     covariance /= (n + prior.strength)[:, None, None]
+    if prior.shape != FULL:
+        for matrix in covariance:
+            give_shape(matrix, np.array(prior))
     return with_covariance(n / n.sum(), mean, covariance)
 
 

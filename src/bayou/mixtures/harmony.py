@@ -21,6 +21,7 @@ import numpy as np
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
 from bayou.mixtures.gaussians import Gaussians, collect, gaussians_of, log_joint, with_covariance
+from bayou.mixtures.shapes import FULL
 
 RATE, RATE_OF_MOVES = 0.3, 0.7
 MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS = 150, 20, 30
@@ -174,7 +175,7 @@ def halved(n: float, mean: Vector, covariance: Matrix, deviation: float, axis: V
     return Statistics(np.full(2, 0.5 * n), 0.5 * n * means, s2)
 
 
-def broad_start(rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Mixture:
+def broad_start(rows: Matrix, prior: Prior, n_clusters: int, rng: np.random.Generator) -> Mixture:
     """As many clusters as there may be, each as wide as all of the data, about points drawn from them."""
     n, d = rows.shape
     k = min(n_clusters, n)
@@ -183,15 +184,22 @@ def broad_start(rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Mixt
     s2 = n / k * (covariance + np.einsum("ki,kj->kij", mean, mean))
     statistics = Statistics(np.full(k, n / k), n / k * mean, s2)
     clusters = with_covariance(np.full(k, 1.0 / k), mean, np.tile(covariance, (k, 1, 1)))
-    return Mixture(statistics, clusters, first_prior(n_clusters, d))
+    return Mixture(statistics, clusters, prior)
 
 
-def learn_mixture(rows: Matrix, n_clusters: int, matching: float, rng: np.random.Generator) -> Mixture:
+def learn_mixture(
+    rows: Matrix,
+    n_clusters: int,
+    matching: float,
+    rng: np.random.Generator,
+    shape: int = FULL,
+    n_inputs: int = 0,
+) -> Mixture:
     """The mixture of at most so many clusters that standardised rows tell.
 
     First by matching, in which no cluster is lost; then, if harmony is asked for, by that.
     """
-    mixture = broad_start(rows, n_clusters, rng)
+    mixture = broad_start(rows, first_prior(n_clusters, rows.shape[1], shape, n_inputs), n_clusters, rng)
     mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
     mixture = moved(rows, mixture, 1.0)
     mixture = moved(rows, with_learnt_prior(mixture), 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
-from bayou.mixtures.evidence import evidence_of
+from bayou.mixtures.shapes import evidence_of, give_shape
 from bayou.numerics.jit import kernel
 
 REFRESH = 5  # points after which covariances follow the sums
@@ -36,24 +36,30 @@ class StreamBelief(NamedTuple):
 
 
 @kernel
-def refresh(belief: StreamBelief, strength: float, scale: float) -> None:
+def refresh(belief: StreamBelief, prior: Vector) -> None:
     """Means, inverse Cholesky factors and constants from the sums."""
     k, d = belief.s1.shape
+    strength, scale = prior[1], prior[2]
     total = 0.0
     for c in range(k):
         total += belief.n[c]
-    lower = np.empty((d, d))
+    covariance, lower = np.empty((d, d)), np.empty((d, d))
     for c in range(k):
         n = belief.n[c]
         for i in range(d):
             belief.mean[c, i] = belief.s1[c, i] / n
-        log_determinant = 0.0
         for i in range(d):
             for j in range(i + 1):
                 value = belief.s2[c, i, j] - n * belief.mean[c, i] * belief.mean[c, j]
                 if i == j:
                     value += strength * scale
-                value /= n + strength
+                covariance[i, j] = value / (n + strength)
+                covariance[j, i] = covariance[i, j]
+        give_shape(covariance, prior)
+        log_determinant = 0.0
+        for i in range(d):
+            for j in range(i + 1):
+                value = covariance[i, j]
                 for q in range(j):
                     value -= lower[i, q] * lower[j, q]
                 if i == j:
@@ -145,8 +151,7 @@ def learn_points(
     matching: float,
     farthest: float,
     forgetting: float,
-    strength: float,
-    scale: float,
+    prior: Vector,
     every: int,
 ) -> tuple[int, int]:
     """Learn from a row on, up to one that is held back or after which to look at the structure.
@@ -173,7 +178,7 @@ def learn_points(
         add(belief, x, weight, kept)
         belief.tally[N_STALE] += 1.0
         if belief.tally[N_STALE] >= REFRESH:
-            refresh(belief, strength, scale)
+            refresh(belief, prior)
         if int(belief.tally[N_SEEN]) % every == 0:
             return row + 1, WENT_ON
     return rows.shape[0], WENT_ON
@@ -181,7 +186,7 @@ def learn_points(
 
 @kernel
 def flow_points(belief: StreamBelief, points: Matrix, steps: int, rate: float, matching: float, prior: Vector) -> None:
-    """Let the clusters move on some points, by so many steps; ``prior`` is (certainty, strength, scale)."""
+    """Let the clusters move on some points, by so many steps."""
     k, d = belief.s1.shape
     joint, weight = np.empty(k), np.empty(k)
     n, s1, s2 = np.empty(k), np.empty((k, d)), np.empty((k, d, d))
@@ -198,7 +203,7 @@ def flow_points(belief: StreamBelief, points: Matrix, steps: int, rate: float, m
                 for j in range(i + 1):
                     belief.s2[c, i, j] = (1.0 - rate) * belief.s2[c, i, j] + rate * s2[c, i, j]
                     belief.s2[c, j, i] = belief.s2[c, i, j]
-        refresh(belief, prior[1], prior[2])
+        refresh(belief, prior)
 
 
 @kernel

@@ -78,7 +78,7 @@ def _belief(statistics: Statistics, prior: Prior, held: Matrix, ring: Matrix, ta
     n, s1, s2 = (np.array(part, order="C") for part in statistics)  # copies: a stream writes into its own
     mean, whitening, constant = np.empty((k, d)), np.zeros((k, d, d)), np.empty(k)
     belief = StreamBelief(n, s1, s2, mean, whitening, constant, np.zeros(k), held, ring, tally)
-    refresh(belief, prior.strength, prior.scale)
+    refresh(belief, np.array(prior))
     return belief
 
 
@@ -103,9 +103,9 @@ def statistics_of(belief: StreamBelief) -> Statistics:
 def learn_stream(belief: StreamBelief, rows: Matrix, options: StreamOptions) -> StreamBelief:
     """Learn the rows in order; what comes back may have other clusters."""
     farthest, row = float(chi2.ppf(UNEXPECTED, rows.shape[1])), 0
-    prior = options.prior
+    prior = np.array(options.prior)
     while row < len(rows):
-        numbers = options.matching, farthest, options.forgetting, prior.strength, prior.scale, LOOK
+        numbers = options.matching, farthest, options.forgetting, prior, LOOK
         row, event = learn_points(belief, rows, row, *numbers)
         if event == HELD_BACK:
             belief = _after_holding_back(belief, options)

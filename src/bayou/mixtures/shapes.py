@@ -1,0 +1,46 @@
+"""The shapes that clusters may have: which of them a prior names decides how probable points are, and how they lie.
+
+The number of a shape is part of model files: it never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from bayou.contracts import Matrix, Vector
+from bayou.mixtures.diagonal import diagonal_evidence, make_diagonal
+from bayou.mixtures.extended_radial import extended_radial_evidence, make_extended_radial
+from bayou.mixtures.full import full_evidence
+from bayou.mixtures.normalised_radial import make_normalised_radial, normalised_radial_evidence
+from bayou.mixtures.spherical import make_spherical, spherical_evidence
+from bayou.numerics.jit import kernel
+
+FULL, DIAGONAL, SPHERICAL, NORMALISED_RADIAL, EXTENDED_RADIAL = range(5)
+SHAPE, N_INPUTS = 3, 4  # places in a prior
+
+
+@kernel
+def evidence_of(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
+    """log m(S) of one cluster, of whose products those below the diagonal are read; 0 of no point."""
+    shape, n_inputs = int(prior[SHAPE]), int(prior[N_INPUTS])
+    if shape == DIAGONAL:
+        return diagonal_evidence(n, s1, s2, prior)
+    if shape == SPHERICAL:
+        return spherical_evidence(n, s1, s2, prior)
+    if shape == NORMALISED_RADIAL:
+        return normalised_radial_evidence(n, s1, s2, prior, n_inputs)
+    if shape == EXTENDED_RADIAL:
+        return extended_radial_evidence(n, s1, s2, prior, n_inputs)
+    return full_evidence(n, s1, s2, prior)
+
+
+@kernel
+def give_shape(covariance: Matrix, prior: Vector) -> None:
+    """Make a covariance of any shape one of this."""
+    shape, n_inputs = int(prior[SHAPE]), int(prior[N_INPUTS])
+    if shape == DIAGONAL:
+        make_diagonal(covariance)
+    elif shape == SPHERICAL:
+        make_spherical(covariance)
+    elif shape == NORMALISED_RADIAL:
+        make_normalised_radial(covariance, n_inputs)
+    elif shape == EXTENDED_RADIAL:
+        make_extended_radial(covariance, n_inputs)
