@@ -69,7 +69,7 @@ def test_distances_in_bins_tell_the_same(h: float, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(smoothing, "MOST_PAIRS", 100)
     binned = distances_of(rows)
     assert binned.squared.size <= smoothing.BINS
-    assert binned.count.sum() == exact.count.sum() == 300**2
+    assert binned.counts.sum() == exact.counts.sum() == 300**2
     assert log_density_sum(binned, h) == pytest.approx(log_density_sum(exact, h), rel=1e-5, abs=1e-5)
 
 

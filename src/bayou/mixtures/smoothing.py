@@ -43,7 +43,7 @@ class Distances(NamedTuple):
     """Squared distances of all ordered pairs of rows, with how many have each, zero of a row to itself among them."""
 
     squared: Vector
-    count: Vector
+    counts: Vector
     n: int
     d: int
 
@@ -76,9 +76,9 @@ def distances_of(rows: Matrix) -> Distances:
 
 def log_density_sum(distances: Distances, h: float) -> tuple[float, float, float]:
     """log sum_t p_h(x_t), with its first and second derivatives in log h."""
-    squared, count, n, d = distances
+    squared, counts, n, d = distances
     scaled = squared / h**2
-    near = count * np.exp(-0.5 * scaled)  # each row is near itself: the sum is at least n, whatever h
+    near = counts * np.exp(-0.5 * scaled)  # each row is near itself: the sum is at least n, whatever h
     total = float(near.sum())
     mean = float(near @ scaled) / total
     variance = float(near @ (scaled - mean) ** 2) / total
