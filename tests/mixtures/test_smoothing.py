@@ -73,6 +73,13 @@ def test_distances_in_bins_tell_the_same(h: float, monkeypatch: pytest.MonkeyPat
     assert log_density_sum(binned, h) == pytest.approx(log_density_sum(exact, h), rel=1e-5, abs=1e-5)
 
 
+def test_the_farthest_distance_has_its_bin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothing, "MOST_PAIRS", 1)
+    binned = distances_of(np.array([[-1.0], [0.0], [1.0]]))
+    np.testing.assert_allclose(binned.squared, [0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(binned.counts, [3.0, 4.0, 2.0])
+
+
 def test_many_rows_take_little_memory() -> None:
     """8,000 rows: 512 MB of distances, if they were all kept; 2,000 of them tell the same per row, within 4 %."""
     rows = np.random.default_rng(0).normal(size=(8000, 2))
@@ -292,6 +299,19 @@ def test_cancelled_clusters_are_where_the_objective_is_level(matching: float, mo
 
     assert np.max(np.abs(slopes(objective, packed(found, 1.0)))) < 1e-3
     assert np.max(np.abs(slopes(objective, packed(start, 1.0)))) > 0.5
+
+
+@pytest.mark.parametrize("matching", [0.0, 0.5, 1.0])
+def test_cancelling_raises_the_objective_at_every_step(matching: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From labels that are wrong, where whole steps would lower it."""
+    rows, labels = standardised_clusters(2, 3, 40, 2)
+    start = from_labels(rows, np.random.default_rng(0).permutation(labels), 3)
+    values = []
+    for steps in range(1, 30):
+        monkeypatch.setattr(smoothing, "MOST_STEPS", steps)
+        values.append(cancelled_objective(log_joint(learn_cancelled(rows, start, matching), rows), matching))
+    assert np.all(np.diff(values) > -1e-9 * np.abs(values[0]))
+    assert values[-1] > values[0] + 5.0
 
 
 def test_cancelling_widens_one_gaussian_by_half_a_row() -> None:

@@ -208,10 +208,9 @@ def learn_cancelled(rows: Matrix, start: Gaussians, matching: float) -> Gaussian
     centre = rows.mean(axis=0)
     rows = rows - centre
     floor = least_width(rows)
-    total = len(rows) - 1.0
     clusters = start._replace(mean=start.mean - centre)
     joint = log_joint(clusters, rows)
-    statistics = collect(rows, yang(joint, 1.0).probability * (total / len(rows)))
+    statistics = collect(rows, yang(joint, 1.0).probability)
     clusters = widened(statistics, floor, clusters)
     joint = log_joint(clusters, rows)
     value = cancelled_objective(joint, matching)
