@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from bayou.mixtures import smoothing
 from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.gaussians import Gaussians, collect, gaussians_of, log_joint, with_covariance
-from bayou.mixtures.harmony import yang
+from bayou.mixtures.labels import yang
 from bayou.mixtures.smoothing import (
     LEAST,
     Reading,
@@ -304,7 +304,7 @@ def test_cancelled_clusters_are_where_the_objective_is_level(matching: float, mo
 @pytest.mark.parametrize("matching", [0.0, 0.5, 1.0])
 def test_cancelling_raises_the_objective_at_every_step(matching: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """From labels that are wrong, where whole steps would lower it."""
-    rows, labels = standardised_clusters(2, 3, 40, 2)
+    rows, labels = standardised_clusters(2, 3, 40, 1)
     start = from_labels(rows, np.random.default_rng(0).permutation(labels), 3)
     values = []
     for steps in range(1, 30):
