@@ -259,5 +259,10 @@ def test_a_picture_of_bits() -> None:
     model = model_of(n_factors=3).fit(rows)
     (axes,) = model.plot(rows).axes
     assert len(axes.texts) == 2 * model.n_factors_
-    with pytest.raises(InvalidFeatures, match="needs two inputs; this BinaryFactorAnalysis has 6"):
-        model_of().fit(draw(20)[0]).plot(draw(20)[0])
+    marks = np.column_stack(axes.lines[0].get_data())
+    np.testing.assert_allclose(marks, model.inverse_transform(np.unique(model.predict(rows), axis=0)))
+    wide = draw(20)[0]
+    (axes,) = model_of().fit(wide).plot(wide, (5, 1)).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x5", "x1")
+    with pytest.raises(InvalidFeatures, match="needs two inputs; this BinaryFactorAnalysis has 1"):
+        model_of().fit(wide[:, :1]).plot(wide[:, :1])

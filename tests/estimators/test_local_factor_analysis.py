@@ -119,3 +119,18 @@ def test_settings() -> None:
     assert LocalFactorAnalysis(n_factors=0).fit(X).transform(X).shape == (400, 0)
     with pytest.raises(InvalidSpec, match="`n_factors` must be a whole number"):
         LocalFactorAnalysis(n_factors=-1).fit(X)
+
+
+def test_lines_of_a_picture_run_along_the_factors_as_far_as_the_ellipses() -> None:
+    """In two columns a line ends on the ellipse; in more, it is the shadow of one that ends on the ellipsoid."""
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(200, 1)) * along + centre for along, centre in (([4.0, 2.0], 0.0), ([-1.0, 4.0], 15.0))]
+    model = LocalFactorAnalysis().fit(np.concatenate(parts) + 0.3 * rng.normal(size=(400, 2)))
+    assert model.n_factors_.tolist() == [1, 1]
+    (axes,) = model.plot().axes
+    assert len(axes.lines) == 2
+    for line, mean, covariance in zip(axes.lines, model.means_, model.covariances_, strict=True):
+        for end in np.column_stack(line.get_data()):
+            assert (end - mean) @ np.linalg.solve(covariance, end - mean) == pytest.approx(4.0)
+    X, _ = subspaces(6, (1, 2), 600, (6.0, 12.0), 1)
+    assert len(LocalFactorAnalysis().fit(X).plot(X, (1, 4)).axes[0].lines) == 3

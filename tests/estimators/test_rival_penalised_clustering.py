@@ -210,7 +210,17 @@ def test_a_state_that_does_not_fit_is_refused() -> None:
 
 def test_a_picture_of_clusters() -> None:
     rows, _ = draw(100)
-    (axes,) = RivalPenalisedClustering(epochs=3).fit(rows).plot(rows).axes
-    assert len(axes.collections) == 1
-    with pytest.raises(InvalidFeatures, match="needs two inputs; this RivalPenalisedClustering has 3"):
-        RivalPenalisedClustering(epochs=1).fit(np.eye(3)).plot(np.eye(3))
+    model = RivalPenalisedClustering(epochs=3).fit(rows)
+    (axes,) = model.plot(rows).axes
+    assert len(axes.collections) == len(np.unique(model.labels_))
+    marks = np.array([np.ravel(line.get_data()) for line in axes.lines])
+    np.testing.assert_array_equal(marks, model.cluster_centers_)
+    model = RivalPenalisedClustering(epochs=1).fit(np.eye(3))
+    assert model.plot(np.eye(3), (2, 0)).axes[0].get_xlabel() == "x2"
+    with pytest.raises(
+        InvalidSpec, match="`columns` must be two of the 3 columns, by place or by name; got \\(0, 3\\)"
+    ):
+        model.plot(np.eye(3), (0, 3))
+    (axes,) = RivalPenalisedClustering(epochs=3).fit(rows[:, :1]).plot(rows[:, :1]).axes
+    area = sum(patch.get_height() * patch.get_width() for patch in axes.patches)
+    assert area == pytest.approx(1.0)

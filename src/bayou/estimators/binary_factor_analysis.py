@@ -239,11 +239,11 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Co
         explain(self._factors, self._scale.into(rows), chances, bits, densities)
         return chances, bits, densities
 
-    def plot(self, X: ArrayLike) -> Figure:
-        """A picture of rows by their bits, and of what each bit adds, for two inputs; needs ``bayou[plot]``."""
-        from bayou.estimators.centre_plots import plot_factors  # noqa: PLC0415  # needs the extra
+    def plot(self, X: ArrayLike, columns: tuple[Hashable, Hashable] = (0, 1)) -> Figure:
+        """Rows by their bits, and what each bit adds, in two columns, by number or name; needs ``bayou[plot]``."""
+        from bayou.estimators.bit_plots import plot_factors  # noqa: PLC0415  # needs the extra
 
-        return plot_factors(self, X)
+        return plot_factors(self, X, columns)
 
     # --- as data
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from bayou.contracts import Matrix
 from bayou.mixtures.canonical_correlation import CanonicalModel, correlation_intervals
@@ -39,7 +40,8 @@ def _correlations(axes: Axes, model: CanonicalModel, least: float, coverage: flo
     axes.plot(place[:m], pairs.correlation[:m], "o", color=BLUE, label="retained")
     axes.plot(place[m:], pairs.correlation[m:], "o", color=ORANGE, ms=4, label="not retained")
     axes.axhline(least, color=INK, lw=1, ls=(0, (5, 2)), label=f"at least {least:g}")
-    axes.set_xticks(place)
+    axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
+    axes.set_xlim(0.5, len(place) + 0.5)
     axes.set_ylim(-0.03, 1.03)
     axes.legend(frameon=False, fontsize=9)
     _dress(axes, "pair", "correlation", f"{m} of {len(place)} correlations retained")

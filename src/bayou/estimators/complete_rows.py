@@ -7,7 +7,8 @@ whatever is learnt is the same in any unit that all columns share; it keeps squa
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,15 +32,21 @@ class Scale(NamedTuple):
 
     def into(self, rows: Matrix, first: int = 0) -> Matrix:
         """Rows in these units; the first of them is called so in messages."""
-        with np.errstate(over="ignore"):
-            scaled: Matrix = (rows - self.centre) / self.spread
-        if np.any(np.abs(scaled) > FARTHEST):
-            row, column = np.argwhere(np.abs(scaled) > FARTHEST)[0]
-            raise InvalidFeatures(
-                f"features must lie within {FARTHEST:g} times the spread of the first rows, {self.spread:g}; "
-                f"got {rows[row, column]} in row {first + row}, column {column}."
-            )
-        return scaled
+        return scaled(rows, self.centre, self.spread, first)
+
+
+def scaled(rows: Matrix, centre: Vector, spread: float | Vector, first: int = 0) -> Matrix:
+    """Rows from a centre on, in units of a spread, or of one per column; missing values stay so."""
+    with np.errstate(over="ignore"):
+        told: Matrix = (rows - centre) / spread
+    if np.any(np.abs(told) > FARTHEST):
+        row, column = np.argwhere(np.abs(told) > FARTHEST)[0]
+        raise InvalidFeatures(
+            f"features must lie within {FARTHEST:g} times the spread of the first rows, "
+            f"{np.broadcast_to(spread, rows.shape[1])[column]:g}; "
+            f"got {rows[row, column]} in row {first + row}, column {column}."
+        )
+    return told
 
 
 def scale_of(rows: Matrix) -> Scale:
@@ -60,11 +67,19 @@ class CompleteRows(BaseEstimator):
 
     # --- what comes in
 
-    def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
+    def _rows(self, X: ArrayLike, reset: bool, missing: bool = False) -> Matrix:
+        """Rows that were checked: a matrix or, after dicts were learnt, a list of dicts; NaN only if it may be."""
         if not reset and self._names:
-            raise InvalidFeatures(f"{type(self).__name__} has learnt dicts with named values; got rows.")
-        checked = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
-        check_magnitude(checked)
+            if not (isinstance(X, (list, tuple)) and X and all(isinstance(x, Mapping) for x in X)):
+                came = "rows" if np.ndim(X) else f"{X!r}"
+                raise InvalidFeatures(
+                    f"{type(self).__name__} has learnt dicts with named values, and takes a list of such; got {came}."
+                )
+            return np.concatenate([self._values(x, self._names, missing) for x in X])
+        with self._whole_or_not():
+            finite = "allow-nan" if missing else True
+            checked = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=finite)
+            check_magnitude(checked)
         return np.require(checked, requirements=["C", "W"])
 
     def _one_row(self, x: Mapping[Hashable, Any] | ArrayLike) -> tuple[Matrix, list[Hashable]]:
@@ -74,13 +89,28 @@ class CompleteRows(BaseEstimator):
         if self._begun() and not self._names:
             raise InvalidFeatures(f"{type(self).__name__} has learnt rows without names; got a dict.")
         names = self._names if self._begun() else list(x)
-        if not names or x.keys() != set(names):
+        return self._values(x, names), names
+
+    def _values(self, x: Mapping[Hashable, Any], names: list[Hashable], missing: bool = False) -> Matrix:
+        """The values of a dict, in the order of the names; those that are not there are NaN, if that may be."""
+        if not names or not (x.keys() <= set(names) if missing else x.keys() == set(names)):
             raise InvalidFeatures(f"a dict must have the names that came first, {names}; got {list(x)}.")
-        row = np.array([[math.nan if x[name] is None else _number(name, x[name]) for name in names]])
-        if not np.isfinite(row).all():
-            missing = names[int(np.argmin(np.isfinite(row[0])))]
-            raise InvalidFeatures(f"feature {missing!r} must be there: {type(self).__name__} takes no missing values.")
-        return row, names
+        row = np.array([[math.nan if x.get(name) is None else _number(name, x[name]) for name in names]])
+        if not missing and not np.isfinite(row).all():
+            absent = names[int(np.argmin(np.isfinite(row[0])))]
+            raise InvalidFeatures(f"feature {absent!r} must be there: {type(self).__name__} takes no missing values.")
+        return row
+
+    @contextmanager
+    def _whole_or_not(self) -> Iterator[None]:
+        """What is done within is done as a whole: after an error every attribute is the one that it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _check_whole(self, name: str, least: int) -> int:
         value = getattr(self, name)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
+from sklearn.base import ClusterMixin, DensityMixin
 
 from bayou.contracts import Matrix, State, Vector
-from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
+from bayou.errors import InvalidSpec, ModelFileError
+from bayou.estimators.complete_rows import scaled
+from bayou.estimators.labelled_clusters import LabelledClusters
 from bayou.mixtures.conditional import conditional, mixed
 from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint
@@ -25,8 +25,11 @@ from bayou.mixtures.streaming import BESIDE_SUMS, StreamOptions, begin_stream, l
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bayou.estimators.mixture_plots import Drawn
+
 FEWEST_FIRST = 100  # rows of a stream that are learnt as a batch; ten per column, if those are more
-LARGEST = 1e140  # squares of larger values would overflow
+BETWEEN_LOOKS = 250  # rows of a stream between looks at how many clusters there are
+MOST_ORDERS = 1000  # changes of that number that are kept, the latest
 
 
 class Completion(NamedTuple):
@@ -36,7 +39,7 @@ class Completion(NamedTuple):
     variance: Matrix
 
 
-class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
+class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
     """Clusters of any Gaussian shape, as many as there are: nobody has to say how many.
 
     There are at most ``n_clusters``. With ``matching=0`` the answer is to the question how many clusters there are
@@ -46,6 +49,8 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
     `fit` learns from all rows at once. `partial_fit` and `learn_one` learn from a stream, in one pass and constant
     memory: clusters are born, merge, split and vanish on the way. ``half_life`` is the number of rows after which a row
     counts half; None: nothing is forgotten.
+
+    Classes come from few labels: `label` tells those of some rows, `predict_label` those of any.
 
     >>> import numpy as np
     >>> from bayou import HarmonyMixture
@@ -64,7 +69,8 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
     _early: Matrix
     _mixture: Mixture | None
     _belief: StreamBelief | None
-    _names: list[Hashable]
+    _orders: NDArray[np.int64]
+    _provisional: Mixture | None  # of a stream that has just begun
 
     def __init__(
         self, n_clusters: int = 10, matching: float = 0.0, half_life: float | None = None, seed: int = 0
@@ -77,60 +83,72 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
     # --- learning
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Forget everything and learn from all rows at once."""
-        rows = self._rows(X, reset=True)
+        """Forget everything, labels too, and learn from all rows at once; ``y`` is not used."""
         self._check_settings()
-        self._forget_all(rows.shape[1])
-        self._take_units(rows)
-        self._mixture = self._learn_batch(self._told(rows))
-        self.labels_ = self.predict(rows)
-        self.n_examples_ = len(rows)
+        with self._whole_or_not():
+            rows = self._rows(X, reset=True)
+            self._forget_all(rows.shape[1])
+            self._take_units(rows)
+            self._mixture = self._learn_batch(self._told(rows))
+            self.labels_ = np.argmax(self._joint(rows), axis=1)
+            self.n_examples_ = len(rows)
+            self._note_order(self._mixture.clusters.share.size)
         return self
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn more rows, in order."""
-        rows = self._rows(X, reset=not self._begun())
+        """Learn more rows, in order; ``y`` is not used."""
         self._check_settings()
-        if not self._begun():
-            self._forget_all(rows.shape[1])
-        self._learn_rows(rows)
+        with self._whole_or_not():
+            self._learn_rows(self._rows(X, reset=not self._begun()), [])
         return self
 
-    def learn_one(self, x: Mapping[Hashable, Any], y: Any = None) -> None:
-        """Learn from a dict of named values, always of the same names."""
+    def learn_one(self, x: Mapping[Hashable, Any] | ArrayLike, y: Any = None) -> None:
+        """Learn from a dict of named values, always of the same names, or from one row; ``y`` is not used."""
         self._check_settings()
-        if not self._begun():
-            names = list(x)
-            row = self._row(x, names)
-            self._forget_all(len(names))
-            self._names = names
-            self.n_features_in_ = len(names)
-        else:
-            row = self._row(x, self._known_names())
-        self._learn_rows(row)
+        with self._whole_or_not():
+            self._learn_rows(*self._one_row(x))
 
-    def _learn_rows(self, rows: Matrix) -> None:
+    def _learn_rows(self, rows: Matrix, names: list[Hashable]) -> None:
         """As a batch while the first rows are few; from then on as a stream."""
-        self.n_examples_ += len(rows)
+        if not self._begun():
+            self._forget_all(rows.shape[1])
+            self._names = names
         if self._mixture is not None and self._belief is None:  # learnt by `fit`: a stream may go on from there
             self._belief = begin_stream(self._mixture, np.zeros((0, rows.shape[1])))
+        first = 0
         if self._belief is None:
-            wanted = self._n_first() - len(self._early)
-            self._early, rows = np.concatenate([self._early, rows[:wanted]]), rows[wanted:]
-            self._mixture = None
+            first = min(self._n_first() - len(self._early), len(rows))
+            self._early, self._provisional = np.concatenate([self._early, rows[:first]]), None
+            self.n_examples_ += first
             if len(self._early) < self._n_first():
                 return
             self._take_units(self._early)
-            first = self._told(self._early)
-            self._mixture = self._learn_batch(first)
-            self._belief = begin_stream(self._mixture, first)
+            told = self._told(self._early)
+            self._mixture = self._learn_batch(told)
+            self._belief = begin_stream(self._mixture, told)
             self._early = self._early[:0]
-        if len(rows):
-            assert self._mixture is not None
-            prior = self._mixture.prior
-            self._belief = learn_stream(self._belief, self._told(rows), self._options(prior))
-            statistics = statistics_of(self._belief)
-            self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
+            self._note_order(self._belief.n.size)
+        if first < len(rows):
+            self._learn_told(self._told(rows[first:], first))
+
+    def _learn_told(self, rows: Matrix) -> None:
+        """As a stream; looks at how many clusters there are come at the same rows, whatever the chunks."""
+        assert self._belief is not None
+        assert self._mixture is not None
+        prior, start = self._mixture.prior, 0
+        while start < len(rows):
+            part = rows[start : start + BETWEEN_LOOKS - self.n_examples_ % BETWEEN_LOOKS]
+            self._belief = learn_stream(self._belief, part, self._options(prior))
+            self.n_examples_ += len(part)
+            start += len(part)
+            if self.n_examples_ % BETWEEN_LOOKS == 0:
+                self._note_order(self._belief.n.size)
+        statistics = statistics_of(self._belief)
+        self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
+
+    def _note_order(self, k: int) -> None:
+        if not len(self._orders) or self._orders[-1, 1] != k:
+            self._orders = np.concatenate([self._orders, [[self.n_examples_, k]]])[-MOST_ORDERS:]
 
     def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
         """What the sums tell."""
@@ -147,36 +165,36 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
         return max(FEWEST_FIRST, 10 * self._location.size)
 
     def _forget_all(self, n_columns: int) -> None:
-        for name in ("labels_", "_names"):
-            self.__dict__.pop(name, None)
-        self.n_examples_ = 0
+        self.__dict__.pop("labels_", None)
+        self._names, self._width, self.n_examples_ = [], n_columns, 0
         self._location, self._scale = np.zeros(n_columns), np.ones(n_columns)
         self._early = np.zeros((0, n_columns))
-        self._mixture, self._belief = None, None
+        self._mixture, self._belief, self._provisional = None, None, None
+        self._orders = np.zeros((0, 2), dtype=np.int64)
+        self._forget_labels()
 
     def _take_units(self, rows: Matrix) -> None:
         self._location = rows.mean(axis=0)
         deviation = rows.std(axis=0)
         self._scale = np.where(deviation > 1e-12 * np.abs(self._location), np.maximum(deviation, 1e-150), 1.0)
 
-    def _told(self, rows: Matrix) -> Matrix:
-        return np.ascontiguousarray((rows - self._location) / self._scale)
+    def _told(self, rows: Matrix, first: int = 0) -> Matrix:
+        return np.ascontiguousarray(scaled(rows, self._location, self._scale, first))
 
     # --- what was learnt
 
     def _known(self) -> Mixture:
         """The mixture; of a stream that has just begun, that of its rows so far."""
         self._check_begun()
-        if self._mixture is None:
+        if self._mixture is not None:
+            return self._mixture
+        if self._provisional is None:
             self._take_units(self._early)
-            return self._learn_batch(self._told(self._early))
-        return self._mixture
+            self._provisional = self._learn_batch(self._told(self._early))
+        return self._provisional
 
-    def _clusters(self) -> Gaussians:
-        """In the units of the rows."""
-        clusters = self._known().clusters
-        covariance = clusters.covariance * np.outer(self._scale, self._scale)
-        return clusters._replace(mean=self._location + self._scale * clusters.mean, covariance=covariance)
+    def _clusters_now(self) -> object:
+        return self._known()
 
     @property
     def n_clusters_(self) -> int:
@@ -191,120 +209,115 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
     @property
     def means_(self) -> Matrix:
         """The centre of each cluster."""
-        return self._clusters().mean
+        mean = self._known().clusters.mean
+        return self._location + self._scale * mean
 
     @property
     def covariances_(self) -> NDArray[np.float64]:
         """The covariance of each cluster."""
-        return self._clusters().covariance
+        covariance = self._known().clusters.covariance
+        return covariance * np.outer(self._scale, self._scale)
+
+    @property
+    def order_history_(self) -> NDArray[np.int64]:
+        """How many clusters there were: a row (rows learnt, clusters) per change, the latest 1,000 of them.
+
+        A stream is looked at every 250 rows: clusters that came and went in between are not among these.
+        """
+        self._check_begun()
+        return self._orders.copy()
 
     def _joint(self, rows: Matrix) -> Matrix:
-        return log_joint(self._known().clusters, self._told(rows))
+        clusters = self._known().clusters  # first: that of few rows brings their units
+        return log_joint(clusters, self._told(rows))
 
-    def predict_proba(self, X: ArrayLike) -> Matrix:
-        """The probability of each cluster, per row."""
-        joint = self._joint(self._rows(X, reset=False))
+    def _chances(self, rows: Matrix) -> Matrix:
+        joint = self._joint(rows)
         chances: Matrix = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return chances
 
+    def _asked(self, X: ArrayLike) -> Matrix:
+        """Rows of which something is asked."""
+        self._check_begun()
+        return self._rows(X, reset=False)
+
+    def predict_proba(self, X: ArrayLike) -> Matrix:
+        """The probability of each cluster, per row."""
+        return self._chances(self._asked(X))
+
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable cluster of each row."""
-        best: NDArray[np.intp] = np.argmax(self._joint(self._rows(X, reset=False)), axis=1)
+        best: NDArray[np.intp] = np.argmax(self._joint(self._asked(X)), axis=1)
         return best
 
     def score_samples(self, X: ArrayLike) -> Vector:
         """The log density at each row: low where nothing was seen, which is how anomalies are known."""
-        density: Vector = logsumexp(self._joint(self._rows(X, reset=False)), axis=1)
+        density: Vector = logsumexp(self._joint(self._asked(X)), axis=1)
         return density - float(np.sum(np.log(self._scale)))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """The mean log density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def predict_one(self, x: Mapping[Hashable, Any]) -> int | None:
-        """The most probable cluster of a dict of named values; None before anything was learnt."""
+    def predict_one(self, x: Mapping[Hashable, Any] | ArrayLike) -> int | None:
+        """The most probable cluster of a dict of named values or of one row; None before anything was learnt."""
         if not self._begun():
             return None
-        return int(np.argmax(self._joint(self._row(x, self._known_names()))[0]))
+        return int(np.argmax(self._joint(self._one_row(x)[0])[0]))
 
     def sample(self, n: int = 1, seed: int | None = None) -> tuple[Matrix, NDArray[np.intp]]:
         """So many rows that the mixture would give, and the cluster of each."""
-        rng, clusters = np.random.default_rng(self.seed if seed is None else seed), self._clusters()
+        rng, clusters = np.random.default_rng(self.seed if seed is None else seed), self._known().clusters
         labels = rng.choice(clusters.share.size, n, p=clusters.share / clusters.share.sum())
         lower = np.linalg.cholesky(clusters.covariance)
         normal = rng.standard_normal((n, clusters.mean.shape[1]))
-        return clusters.mean[labels] + np.einsum("nij,nj->ni", lower[labels], normal), labels
+        told = clusters.mean[labels] + np.einsum("nij,nj->ni", lower[labels], normal)
+        return self._location + self._scale * told, labels
 
     def complete(self, X: ArrayLike) -> Completion:
         """What missing values (NaN) are expected to be, given those of the row that are known, and their variances."""
         self._check_begun()
-        rows = np.array(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"))
+        rows, clusters = self._rows(X, reset=False, missing=True), self._known().clusters
+        told, absent = self._told(rows), np.isnan(rows)
         mean, variance = rows.copy(), np.zeros_like(rows)
-        clusters = self._clusters()
-        for pattern in np.unique(np.isnan(rows), axis=0):
+        for pattern in np.unique(absent, axis=0):
             if pattern.any():
-                chosen = np.flatnonzero((np.isnan(rows) == pattern).all(axis=1))
-                found = mixed(conditional(clusters, rows[np.ix_(chosen, ~pattern)], pattern))
-                mean[np.ix_(chosen, pattern)], variance[np.ix_(chosen, pattern)] = found
+                chosen = np.flatnonzero((absent == pattern).all(axis=1))
+                found = mixed(conditional(clusters, told[np.ix_(chosen, ~pattern)], pattern))
+                scale = self._scale[pattern]
+                mean[np.ix_(chosen, pattern)] = self._location[pattern] + scale * found[0]
+                variance[np.ix_(chosen, pattern)] = scale**2 * found[1]
         return Completion(mean, variance)
 
-    def plot(self, X: ArrayLike | None = None) -> Figure:
-        """The clusters of two columns as ellipses, with rows if they are given; needs ``bayou[plot]``."""
+    def plot(self, X: ArrayLike | None = None, columns: tuple[Hashable, Hashable] = (0, 1)) -> Figure:
+        """The clusters as ellipses of two deviations, in two columns, by number or name, with rows if they are given.
+
+        Of a mixture of one column the densities. Needs ``bayou[plot]``.
+        """
         from bayou.estimators.mixture_plots import plot_clusters  # noqa: PLC0415  # needs the extra
 
-        clusters = self._clusters()
-        rows = None if X is None else self._rows(X, reset=False)
-        return plot_clusters(clusters, rows, None if rows is None else self.predict(rows))
+        rows = None if X is None else self._asked(X)
+        labels = None if rows is None else np.argmax(self._joint(rows), axis=1)
+        return plot_clusters(self, self._drawn(), rows, labels, columns)
 
-    # --- what comes in
+    def _drawn(self) -> Drawn:
+        from bayou.estimators.mixture_plots import Drawn  # noqa: PLC0415  # needs the extra
+
+        return Drawn(self.means_, self.covariances_, self.weights_)
+
+    def plot_order(self) -> Figure:
+        """How many clusters there were, as rows were learnt; needs ``bayou[plot]``."""
+        from bayou.estimators.mixture_plots import plot_order  # noqa: PLC0415  # needs the extra
+
+        self._check_begun()
+        return plot_order(self.order_history_, self.n_examples_, self.n_clusters_)
 
     def _check_settings(self) -> None:
-        if not (isinstance(self.n_clusters, (int, np.integer)) and self.n_clusters >= 1):
-            raise InvalidSpec(f"`n_clusters` must be a whole number, at least 1; got {self.n_clusters!r}.")
+        self._check_whole("n_clusters", 1)
         if not 0.0 <= self.matching <= 1.0:
             raise InvalidSpec(f"`matching` must be between 0 and 1; got {self.matching!r}.")
         if self.half_life is not None and not 1.0 <= self.half_life < math.inf:
             raise InvalidSpec(f"`half_life` must be None or at least 1 row; got {self.half_life!r}.")
-
-    def _begun(self) -> bool:
-        return hasattr(self, "n_examples_")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._begun()
-
-    def _check_begun(self) -> None:
-        if not self._begun():
-            raise NotFittedError(
-                f"This {type(self).__name__} has learnt nothing yet; call `fit`, `partial_fit` or `learn_one`."
-            )
-
-    def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
-        if not reset:
-            self._check_begun()
-        rows: Matrix = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=1)
-        large = np.argwhere(np.abs(rows) > LARGEST)
-        if len(large):
-            row, column = large[0]
-            raise InvalidFeatures(f"values must be below {LARGEST:g} in size; got {rows[row, column]} in row {row}.")
-        return rows
-
-    def _known_names(self) -> list[Hashable]:
-        if not hasattr(self, "_names"):
-            raise InvalidFeatures(f"this {type(self).__name__} has learnt rows without names; got a dict.")
-        return self._names
-
-    @staticmethod
-    def _row(x: Mapping[Hashable, Any], names: list[Hashable]) -> Matrix:
-        """The values of a dict, in the order of the names."""
-        if set(x) != set(names):
-            raise InvalidFeatures(f"the values must be {', '.join(map(repr, names))}; got {', '.join(map(repr, x))}.")
-        try:
-            row = np.array([[float(x[name]) for name in names]])
-        except (TypeError, ValueError):
-            raise InvalidFeatures(f"every value must be a number; got {dict(x)!r}.") from None
-        if not (np.abs(row) <= LARGEST).all():
-            raise InvalidFeatures(f"every value must be finite and below {LARGEST:g} in size; got {dict(x)!r}.")
-        return row
 
     # --- as data
 
@@ -313,11 +326,14 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
         config: dict[str, Any] = {"params": self.get_params(deep=False), "begun": self._begun()}
         if not self._begun():
             return State(config, {})
-        config |= {"n_examples": self.n_examples_, "names": getattr(self, "_names", None)}
+        labels, labelled = self._labels_as_data()
+        config |= self._inputs_as_data() | {"names": self._names or None, "n_examples": self.n_examples_} | labels
         config |= {"learnt": self._mixture is not None, "streams": self._belief is not None}
-        arrays: dict[str, Any] = {"location": self._location, "scale": self._scale, "early": self._early}
+        arrays: dict[str, Any] = {"location": self._location, "scale": self._scale, "early": self._early} | labelled
+        arrays["orders"] = self._orders
         if self._mixture is not None:
-            config["prior"] = list(self._mixture.prior)
+            prior = self._mixture.prior
+            config |= {"prior": list(prior[:3]), "shape": list(prior[3:])}
             arrays |= {f"sums.{name}": part for name, part in self._mixture.statistics._asdict().items()}
         if self._belief is not None:
             arrays |= {f"stream.{name}": getattr(self._belief, name) for name in BESIDE_SUMS}
@@ -335,19 +351,25 @@ class HarmonyMixture(ClusterMixin, DensityMixin, BaseEstimator):
         model._check_settings()
         d = arrays["location"].size
         model._forget_all(d)
-        model.n_features_in_, model.n_examples_ = d, int(config["n_examples"])
-        if config["names"] is not None:
-            model._names = [tuple(name) if isinstance(name, list) else name for name in config["names"]]
-        model._location, model._scale, model._early = arrays["location"], arrays["scale"], arrays["early"]
-        _require(model._scale.shape == (d,) and bool(np.all(model._scale > 0.0)), "scale")
-        _require(model._early.ndim == 2 and model._early.shape[1] == d, "early")
+        # The first files had neither the width nor what scikit-learn knows of the columns, and no orders.
+        inputs = {"width": d, "n_features_in": None if config["names"] else d, "feature_names": []} | config
+        model._inputs_from_data(inputs | {"names": config["names"] or []})
+        _require(model._width == d, "width")
+        model.n_examples_ = int(config["n_examples"])
+        model._location, model._scale = (cls._array(arrays, name, (d,)) for name in ("location", "scale"))
+        _require(bool(np.all(model._scale > 0.0)), "scale")
+        model._early = cls._array(arrays, "early", (len(arrays["early"]), d))
+        model._orders = np.array(arrays.get("orders", model._orders))
+        _require(model._orders.dtype == np.int64 and model._orders.shape[1:] == (2,), "orders")
+        model._labels_from_data(config, arrays)
         if config["learnt"]:
             statistics = Statistics(*(arrays[f"sums.{name}"] for name in Statistics._fields))
             k = statistics.n.size
             _require(statistics.s1.shape == (k, d) and statistics.s2.shape == (k, d, d) and k > 0, "sums")
             _require(all(np.isfinite(part).all() for part in statistics) and bool(np.all(statistics.n > 0.0)), "sums")
-            prior = Prior(*(float(value) for value in config["prior"]))
-            _require(all(0.0 < value < math.inf for value in prior), "prior")
+            certainty, strength, scale = (float(value) for value in config["prior"])
+            prior = Prior(certainty, strength, scale, *(int(value) for value in config.get("shape", ())))
+            _require(all(0.0 < value < math.inf for value in prior[:3]), "prior")
             model._mixture = Mixture(statistics, model._clusters_of(statistics, prior), prior)
             if config["streams"]:
                 model._belief = resumed(statistics, {name: arrays[f"stream.{name}"] for name in BESIDE_SUMS})

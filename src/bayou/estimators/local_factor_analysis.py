@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.factors import Factors, clusters_along_factors, settle_factors
 from bayou.mixtures.gaussians import Gaussians
 from bayou.mixtures.harmony import Mixture
+
+if TYPE_CHECKING:
+    from bayou.estimators.mixture_plots import Drawn
 
 
 class LocalFactorAnalysis(TransformerMixin, HarmonyMixture):
@@ -88,8 +91,9 @@ class LocalFactorAnalysis(TransformerMixin, HarmonyMixture):
 
         In units of their own deviation: a factor is standard normal within its cluster.
         """
-        rows = self._rows(X, reset=False)
-        told, labels, factors = self._told(rows), self.predict(rows), self._factors()
+        rows = self._asked(X)
+        labels, factors = np.argmax(self._joint(rows), axis=1), self._factors()
+        told = self._told(rows)
         found = np.zeros((len(rows), max((f.loadings.size for f in factors), default=0)))
         for k, (directions, loadings, noise) in enumerate(factors):
             own = labels == k
@@ -100,3 +104,9 @@ class LocalFactorAnalysis(TransformerMixin, HarmonyMixture):
     def fit_transform(self, X: ArrayLike, y: Any = None) -> Matrix:
         """Fit, then the factors of the same rows."""
         return self.fit(X).transform(X)
+
+    def _drawn(self) -> Drawn:
+        """With the deviations along the factors, noise included: the lines end where the ellipses do."""
+        own = self._factors()
+        directions = [(f.directions * np.sqrt(f.loadings + f.noise)).T * self._scale[0] for f in own]
+        return super()._drawn()._replace(directions=directions)

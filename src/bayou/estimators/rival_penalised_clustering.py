@@ -203,11 +203,17 @@ class RivalPenalisedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         labels: NDArray[np.int64] = np.argmin(self._distances(rows), axis=1).astype(np.int64)
         return labels
 
-    def plot(self, X: ArrayLike) -> Figure:
-        """A picture of the rows by cluster, with the centres, for two inputs; needs ``bayou[plot]``."""
-        from bayou.estimators.centre_plots import plot_clusters  # noqa: PLC0415  # needs the extra
+    def plot(self, X: ArrayLike | None = None, columns: tuple[Hashable, Hashable] = (0, 1)) -> Figure:
+        """The centres in two columns, by number or name, with rows in the colours of their clusters if they are given.
 
-        return plot_clusters(self, X)
+        Of one column a histogram. Needs ``bayou[plot]``.
+        """
+        from bayou.estimators.mixture_plots import Drawn, plot_clusters  # noqa: PLC0415  # needs the extra
+
+        self._check_begun()
+        rows = None if X is None else self._rows(X, reset=False)
+        labels = None if rows is None else self._label(rows)
+        return plot_clusters(self, Drawn(self.cluster_centers_), rows, labels, columns)
 
     # --- as data
 
