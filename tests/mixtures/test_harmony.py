@@ -9,8 +9,9 @@ from scipy.special import logsumexp
 
 from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
 from bayou.mixtures.gaussians import collect, gaussians_of, log_joint, with_covariance
-from bayou.mixtures.harmony import RATE, Mixture, broad_start, flow, learn_mixture, objective, yang
-from bayou.mixtures.points import flow_points, look, objective_of_points, weigh
+from bayou.mixtures.harmony import RATE, Mixture, broad_start, flow, learn_mixture, objective
+from bayou.mixtures.labels import weigh, yang
+from bayou.mixtures.points import flow_points, look, objective_of_points
 from bayou.mixtures.streaming import begin_stream
 from bayou.numerics.jit import COMPILED
 from tests.mixtures.made import clusters

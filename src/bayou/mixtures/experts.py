@@ -25,7 +25,7 @@ from scipy.special import log_softmax
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.gaussians import Gaussians, log_joint, with_covariance
-from bayou.mixtures.harmony import yang
+from bayou.mixtures.labels import yang
 
 TOLERANCE = 1e-10  # of F per row, gained by a round
 HALVINGS = 30

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Statistics
-from bayou.mixtures.gaussians import Gaussians, collect, log_joint, with_covariance
-from bayou.mixtures.harmony import Mixture, least_share, yang
+from bayou.mixtures.gaussians import Gaussians, with_covariance
+from bayou.mixtures.harmony import Mixture, least_share
+from bayou.mixtures.sums import weighed_sums
 
 RATE, STEPS = 0.5, 30
 SMALLEST = 1e-10  # noise, relative to the largest eigenvalue: a cluster that is flat to the last digits
@@ -74,7 +75,7 @@ def settle_factors(rows: Matrix, mixture: Mixture, most: int, matching: float) -
     """Let clusters whose number is found move on, along their subspaces."""
     statistics, clusters = mixture.statistics, clusters_along_factors(mixture.statistics, most)[0]
     for _ in range(STEPS):
-        fresh = collect(rows, yang(log_joint(clusters, rows), matching).weight)
+        fresh = weighed_sums(rows, clusters, matching).statistics
         if np.any(fresh.n < least_share(*rows.shape) * len(rows)):
             break
         statistics = Statistics(*((1.0 - RATE) * old + RATE * new for old, new in zip(statistics, fresh, strict=True)))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics
-from bayou.mixtures.shapes import FULL, give_shape
+from bayou.mixtures.shapes import tell_cluster
+from bayou.numerics.jit import kernel
 
 
 class Gaussians(NamedTuple):
@@ -25,17 +26,27 @@ class Gaussians(NamedTuple):
 
 
 def gaussians_of(statistics: Statistics, prior: Prior) -> Gaussians:
-    """The clusters that the sums tell: covariances are those of the points, and of the prior as so many more."""
+    """The clusters that the sums tell, of the shape that the prior says."""
     n, s1, s2 = statistics
-    d = s1.shape[1]
-    mean = s1 / n[:, None]
-    covariance = s2 - n[:, None, None] * np.einsum("ki,kj->kij", mean, mean)
-    covariance[:, np.arange(d), np.arange(d)] += prior.strength * prior.scale
-    covariance /= (n + prior.strength)[:, None, None]
-    if prior.shape != FULL:
-        for matrix in covariance:
-            give_shape(matrix, np.array(prior))
-    return with_covariance(n / n.sum(), mean, covariance)
+    k, d = s1.shape
+    found = Gaussians(n / n.sum(), np.empty((k, d)), np.empty((k, d, d)), np.zeros((k, d, d)), np.empty(k))
+    _tell(n, np.ascontiguousarray(s1), np.ascontiguousarray(s2), np.array(prior), *found[1:])
+    return found
+
+
+@kernel
+def _tell(
+    n: Vector,
+    s1: Matrix,
+    s2: NDArray[np.float64],
+    prior: Vector,
+    mean: Matrix,
+    covariance: NDArray[np.float64],
+    whitening: NDArray[np.float64],
+    half_log_determinant: Vector,
+) -> None:
+    for c in range(n.size):
+        half_log_determinant[c] = tell_cluster(n[c], s1[c], s2[c], prior, mean[c], covariance[c], whitening[c])
 
 
 def with_covariance(share: Vector, mean: Matrix, covariance: NDArray[np.float64]) -> Gaussians:
@@ -49,14 +60,20 @@ def with_covariance(share: Vector, mean: Matrix, covariance: NDArray[np.float64]
 
 def log_joint(clusters: Gaussians, rows: Matrix) -> Matrix:
     """log share + log density of each row in each cluster: (row, cluster)."""
-    n, d = rows.shape
-    values = np.empty((n, clusters.share.size))
+    values = np.empty((len(rows), clusters.share.size))
     for k, (mean, whitening) in enumerate(zip(clusters.mean, clusters.whitening, strict=True)):
         whitened = rows @ whitening.T - whitening @ mean
         values[:, k] = -0.5 * np.einsum("ni,ni->n", whitened, whitened)
-    with np.errstate(divide="ignore"):
-        values += np.log(clusters.share) - clusters.half_log_determinant - 0.5 * d * math.log(2.0 * math.pi)
+    values += log_constants(clusters)
     return values
+
+
+def log_constants(clusters: Gaussians) -> Vector:
+    """log share + log density at the centre of each cluster."""
+    d = clusters.mean.shape[1]
+    with np.errstate(divide="ignore"):
+        constants: Vector = np.log(clusters.share) - clusters.half_log_determinant - 0.5 * d * math.log(2.0 * math.pi)
+    return constants
 
 
 def collect(rows: Matrix, weights: Matrix) -> Statistics:

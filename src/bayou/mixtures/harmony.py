@@ -20,8 +20,9 @@ import numpy as np
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
-from bayou.mixtures.gaussians import Gaussians, collect, gaussians_of, log_joint, with_covariance
+from bayou.mixtures.gaussians import Gaussians, gaussians_of, with_covariance
 from bayou.mixtures.shapes import FULL
+from bayou.mixtures.sums import SumsOfNearest, weighed_sums
 
 RATE, RATE_OF_MOVES = 0.3, 0.7
 MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS = 150, 20, 30
@@ -32,6 +33,7 @@ CANDIDATES = 3  # merges, and splits, that are tried at a time
 AXES = 2  # along which a cluster may be cut
 MOST_ROUNDS = 3
 MOST_MOVES = 200
+FIRST_ROWS = 5000  # of more rows than these, so many drawn at random go first
 
 
 class Mixture(NamedTuple):
@@ -42,78 +44,55 @@ class Mixture(NamedTuple):
     prior: Prior
 
 
-class Labels(NamedTuple):
-    """What Yang tells: probabilities, weights, log likelihood and harmony."""
-
-    probability: Matrix
-    weight: Matrix
-    log_likelihood: float
-    harmony: float
-
-
-def yang(joint: Matrix, matching: float) -> Labels:
-    """Whose each point is, from log q(x, l)."""
-    top = joint.max(axis=1, keepdims=True)
-    probability = np.exp(joint - top)
-    total = probability.sum(axis=1, keepdims=True)
-    probability /= total
-    with np.errstate(invalid="ignore"):
-        expected = np.where(probability > 0.0, probability * joint, 0.0)
-    harmony = expected.sum(axis=1, keepdims=True)
-    log_likelihood = float(np.sum(np.log(total) + top))
-    if matching == 1.0:
-        return Labels(probability, probability, log_likelihood, float(harmony.sum()))
-    weight = probability * np.maximum(1.0 + (1.0 - matching) * (np.maximum(joint, -1e300) - harmony), 0.0)
-    weight /= weight.sum(axis=1, keepdims=True)
-    return Labels(probability, weight, log_likelihood, float(harmony.sum()))
-
-
 def least_share(n: int, d: int) -> float:
     """A cluster of a smaller share is none."""
     return max(min(d + 1, 8) / n, SMALLEST_SHARE)
 
 
-def flow(rows: Matrix, mixture: Mixture, matching: float, rate: float, steps: int, settle: bool = True) -> Mixture:
+def flow(
+    rows: Matrix, mixture: Mixture, matching: float, rate: float, steps: int, settle: bool = True, nearest: int = 0
+) -> Mixture:
     """Let the clusters move, by so many steps at most; those that vanish are gone."""
     statistics, clusters, prior = mixture
     smallest, before = least_share(*rows.shape), -np.inf
+    sums = SumsOfNearest(rows, nearest)
     for step in range(steps):
-        labels = yang(log_joint(clusters, rows), matching)
-        fresh = collect(rows, labels.weight)
+        fresh, _, harmony = sums(clusters, matching)
         statistics = Statistics(*((1.0 - rate) * old + rate * new for old, new in zip(statistics, fresh, strict=True)))
         gone = np.flatnonzero(statistics.n < smallest * len(rows))
         if gone.size and gone.size < statistics.n.size:
             statistics, before = statistics.without(*gone), -np.inf
         clusters = gaussians_of(statistics, prior)
-        if settle and step >= FEWEST_STEPS and abs(labels.harmony - before) < TOLERANCE * rate * abs(labels.harmony):
+        if settle and step >= FEWEST_STEPS and abs(harmony - before) < TOLERANCE * rate * abs(harmony):
             break
-        before = labels.harmony
+        before = harmony
     return Mixture(statistics, clusters, prior)
 
 
 def objective(rows: Matrix, mixture: Mixture, matching: float) -> float:
     """The evidence of the clusters; with matching, of labels that are not known, too."""
-    labels = yang(log_joint(mixture.clusters, rows), 1.0)
-    statistics = collect(rows, labels.probability)
+    statistics, log_likelihood, harmony = weighed_sums(rows, mixture.clusters, 1.0)
     value = float(log_evidence(statistics, mixture.prior).sum()) + log_shares(statistics.n)
-    return value + matching * (labels.log_likelihood - labels.harmony)
+    return value + matching * (log_likelihood - harmony)
 
 
-def moved(rows: Matrix, mixture: Mixture, matching: float) -> Mixture:
+def moved(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> Mixture:
     """Merge, drop and split, one after the other, as long as the objective rises."""
     value = objective(rows, mixture, matching)
     for _ in range(MOST_MOVES):
-        found = _better(rows, mixture, matching, value)
+        found = _better(rows, mixture, matching, value, nearest)
         if found is None:
             return mixture
         mixture, value = found
     return mixture
 
 
-def _better(rows: Matrix, mixture: Mixture, matching: float, value: float) -> tuple[Mixture, float] | None:
+def _better(
+    rows: Matrix, mixture: Mixture, matching: float, value: float, nearest: int
+) -> tuple[Mixture, float] | None:
     """The best of the simpler mixtures, else of the finer ones, if it is better."""
     for candidates, steps in ((_simpler(mixture), STEPS_OF_MERGE), (_finer(rows, mixture, matching), STEPS_OF_SPLIT)):
-        tried = [flow(rows, candidate, matching, RATE_OF_MOVES, steps, settle=False) for candidate in candidates]
+        tried = [flow(rows, candidate, matching, RATE_OF_MOVES, steps, False, nearest) for candidate in candidates]
         valued = [(objective(rows, candidate, matching), candidate) for candidate in tried]
         if valued:
             best, candidate = max(valued, key=lambda pair: pair[0])
@@ -152,8 +131,8 @@ def _finer(rows: Matrix, mixture: Mixture, matching: float) -> list[Mixture]:
         values, vectors = np.linalg.eigh(clusters.covariance[k])
         for axis in range(1, min(AXES, d) + 1):
             candidate = cut(mixture, k, float(np.sqrt(values[-axis])), vectors[:, -axis])
-            labels = yang(log_joint(candidate.clusters, rows), 1.0)
-            rank = matching * labels.log_likelihood + (1.0 - matching) * labels.harmony
+            _, log_likelihood, harmony = weighed_sums(rows, candidate.clusters, 1.0)
+            rank = matching * log_likelihood + (1.0 - matching) * harmony
             found.append((rank, len(found), candidate))
     return [candidate for _, _, candidate in sorted(found, reverse=True)[:CANDIDATES]]
 
@@ -194,20 +173,30 @@ def learn_mixture(
     rng: np.random.Generator,
     shape: int = FULL,
     n_inputs: int = 0,
+    nearest: int = 0,
 ) -> Mixture:
     """The mixture of at most so many clusters that standardised rows tell.
 
-    First by matching, in which no cluster is lost; then, if harmony is asked for, by that.
+    First by matching, in which no cluster is lost; then, if harmony is asked for, by that. Of very many rows, some tell
+    how many clusters there are; whether more or fewer are better is then seen on all.
     """
-    mixture = broad_start(rows, first_prior(n_clusters, rows.shape[1], shape, n_inputs), n_clusters, rng)
-    mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
-    mixture = moved(rows, mixture, 1.0)
-    mixture = moved(rows, with_learnt_prior(mixture), 1.0)
-    if matching < 1.0:
-        mixture = moved(rows, flow(rows, mixture, matching, RATE, HARMONY_STEPS), matching)
+    if len(rows) > FIRST_ROWS:
+        some = np.ascontiguousarray(rows[rng.choice(len(rows), FIRST_ROWS, replace=False)])
+        first = learn_mixture(some, n_clusters, matching, rng, shape, n_inputs, nearest)
+        statistics = weighed_sums(rows, first.clusters, matching, nearest).statistics
+        mixture = Mixture(statistics, gaussians_of(statistics, first.prior), first.prior)
+        mixture = flow(rows, mixture, matching, RATE_OF_MOVES, MOST_STEPS, nearest=nearest)
+    else:
+        mixture = broad_start(rows, first_prior(n_clusters, rows.shape[1], shape, n_inputs), n_clusters, rng)
+        mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
+        mixture = moved(rows, mixture, 1.0, nearest)
+        mixture = moved(rows, with_learnt_prior(mixture), 1.0, nearest)
+        if matching < 1.0:
+            mixture = flow(rows, mixture, matching, RATE, HARMONY_STEPS, nearest=nearest)
+            mixture = moved(rows, mixture, matching, nearest)
     for _ in range(MOST_ROUNDS):
         k = mixture.statistics.n.size
-        mixture = moved(rows, with_learnt_prior(mixture), matching)
+        mixture = moved(rows, with_learnt_prior(mixture), matching, nearest)
         if mixture.statistics.n.size == k:
             break
     return mixture

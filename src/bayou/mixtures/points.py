@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
-from bayou.mixtures.shapes import evidence_of, give_shape
+from bayou.mixtures.labels import keep_nearest, weigh
+from bayou.mixtures.shapes import evidence_of, tell_cluster
+from bayou.mixtures.sums import add_point, complete_symmetric, squared_distance
 from bayou.numerics.jit import kernel
 
 REFRESH = 5  # points after which covariances follow the sums
@@ -39,41 +41,15 @@ class StreamBelief(NamedTuple):
 def refresh(belief: StreamBelief, prior: Vector) -> None:
     """Means, inverse Cholesky factors and constants from the sums."""
     k, d = belief.s1.shape
-    strength, scale = prior[1], prior[2]
     total = 0.0
     for c in range(k):
         total += belief.n[c]
-    covariance, lower = np.empty((d, d)), np.empty((d, d))
+    covariance = np.empty((d, d))
     for c in range(k):
         n = belief.n[c]
-        for i in range(d):
-            belief.mean[c, i] = belief.s1[c, i] / n
-        for i in range(d):
-            for j in range(i + 1):
-                value = belief.s2[c, i, j] - n * belief.mean[c, i] * belief.mean[c, j]
-                if i == j:
-                    value += strength * scale
-                covariance[i, j] = value / (n + strength)
-                covariance[j, i] = covariance[i, j]
-        give_shape(covariance, prior)
-        log_determinant = 0.0
-        for i in range(d):
-            for j in range(i + 1):
-                value = covariance[i, j]
-                for q in range(j):
-                    value -= lower[i, q] * lower[j, q]
-                if i == j:
-                    lower[i, i] = math.sqrt(max(value, 1e-12 * scale))
-                    log_determinant += math.log(lower[i, i])
-                else:
-                    lower[i, j] = value / lower[j, j]
-        inverse = belief.whitening[c]
-        for j in range(d):
-            for i in range(j, d):
-                value = 1.0 if i == j else 0.0
-                for q in range(j, i):
-                    value -= lower[i, q] * inverse[q, j]
-                inverse[i, j] = value / lower[i, i]
+        log_determinant = tell_cluster(
+            n, belief.s1[c], belief.s2[c], prior, belief.mean[c], covariance, belief.whitening[c]
+        )
         belief.constant[c] = math.log(n / total) - log_determinant - 0.5 * d * math.log(2.0 * math.pi)
     belief.tally[N_STALE] = 0.0
 
@@ -81,41 +57,12 @@ def refresh(belief: StreamBelief, prior: Vector) -> None:
 @kernel
 def look(belief: StreamBelief, x: Vector, joint: Vector) -> float:
     """log share + log density of a point in each cluster; returns the least squared distance from any."""
-    k, d = belief.s1.shape
     nearest = np.inf
-    for c in range(k):
-        distance = 0.0
-        for i in range(d):
-            value = 0.0
-            for j in range(i + 1):
-                value += belief.whitening[c, i, j] * (x[j] - belief.mean[c, j])
-            distance += value * value
+    for c in range(belief.n.size):
+        distance = squared_distance(x, belief.mean[c], belief.whitening[c])
         joint[c] = belief.constant[c] - 0.5 * distance
         nearest = min(nearest, distance)
     return nearest
-
-
-@kernel
-def weigh(joint: Vector, matching: float, weight: Vector) -> None:
-    """The weights of harmony, clipped at zero, that sum to one."""
-    top = joint[0]
-    for c in range(1, joint.size):
-        top = max(top, joint[c])
-    total = 0.0
-    for c in range(joint.size):
-        weight[c] = math.exp(joint[c] - top)
-        total += weight[c]
-    harmony = 0.0
-    for c in range(joint.size):
-        weight[c] /= total
-        if weight[c] > 0.0:
-            harmony += weight[c] * joint[c]
-    total = 0.0
-    for c in range(joint.size):
-        weight[c] *= max(1.0 + (1.0 - matching) * (joint[c] - harmony), 0.0)
-        total += weight[c]
-    for c in range(joint.size):
-        weight[c] /= total
 
 
 @kernel
@@ -152,6 +99,7 @@ def learn_points(
     farthest: float,
     forgetting: float,
     prior: Vector,
+    nearest: int,
     every: int,
 ) -> tuple[int, int]:
     """Learn from a row on, up to one that is held back or after which to look at the structure.
@@ -162,14 +110,16 @@ def learn_points(
     joint, weight = np.empty(k), np.empty(k)
     for row in range(start, rows.shape[0]):
         x = rows[row]
-        nearest = look(belief, x, joint)
+        distance = look(belief, x, joint)
         belief.tally[N_SEEN] += 1.0
-        if nearest > farthest:
+        if distance > farthest:
             place = int(belief.tally[N_HELD])
             for i in range(x.size):
                 belief.held[place, i] = x[i]
             belief.tally[N_HELD] += 1.0
             return row + 1, HELD_BACK
+        if 0 < nearest < k:
+            keep_nearest(joint, nearest)
         weigh(joint, matching, weight)
         total = 0.0
         for c in range(k):
@@ -195,28 +145,17 @@ def flow_points(belief: StreamBelief, points: Matrix, steps: int, rate: float, m
         for p in range(points.shape[0]):
             look(belief, points[p], joint)
             weigh(joint, matching, weight)
-            sum_up(points[p], weight, n, s1, s2)
+            for c in range(k):
+                n[c] += weight[c]
+                add_point(weight[c], points[p], s1[c], s2[c])
         for c in range(k):
             belief.n[c] = max((1.0 - rate) * belief.n[c] + rate * n[c], 1e-6)
             for i in range(d):
                 belief.s1[c, i] = (1.0 - rate) * belief.s1[c, i] + rate * s1[c, i]
                 for j in range(i + 1):
                     belief.s2[c, i, j] = (1.0 - rate) * belief.s2[c, i, j] + rate * s2[c, i, j]
-                    belief.s2[c, j, i] = belief.s2[c, i, j]
+        complete_symmetric(belief.s2)
         refresh(belief, prior)
-
-
-@kernel
-def sum_up(x: Vector, weight: Vector, n: Vector, s1: Matrix, s2: NDArray[np.float64]) -> None:
-    """Let a point into sums, of products below the diagonal alone."""
-    for c in range(weight.size):
-        w = weight[c]
-        if w > 0.0:
-            n[c] += w
-            for i in range(x.size):
-                s1[c, i] += w * x[i]
-                for j in range(i + 1):
-                    s2[c, i, j] += w * x[i] * x[j]
 
 
 @kernel
@@ -228,11 +167,11 @@ def objective_of_points(belief: StreamBelief, points: Matrix, matching: float, p
     entropy = 0.0
     for p in range(points.shape[0]):
         look(belief, points[p], joint)
-        weigh(joint, 1.0, weight)
+        log_likelihood, harmony = weigh(joint, 1.0, weight)
+        entropy += log_likelihood - harmony
         for c in range(k):
-            if weight[c] > 0.0:
-                entropy -= weight[c] * math.log(weight[c])
-        sum_up(points[p], weight, n, s1, s2)
+            n[c] += weight[c]
+            add_point(weight[c], points[p], s1[c], s2[c])
     value, total = matching * entropy, 0.0
     for c in range(k):
         value += evidence_of(n[c], s1[c], s2[c], prior)

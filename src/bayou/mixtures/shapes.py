@@ -5,6 +5,10 @@ The number of a shape is part of model files: it never changes its meaning.
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.diagonal import diagonal_evidence, make_diagonal
 from bayou.mixtures.extended_radial import extended_radial_evidence, make_extended_radial
@@ -44,3 +48,43 @@ def give_shape(covariance: Matrix, prior: Vector) -> None:
         make_normalised_radial(covariance, n_inputs)
     elif shape == EXTENDED_RADIAL:
         make_extended_radial(covariance, n_inputs)
+
+
+@kernel
+def tell_cluster(
+    n: float, s1: Vector, s2: Matrix, prior: Vector, mean: Vector, covariance: Matrix, whitening: Matrix
+) -> float:
+    """What the sums of one cluster tell: its mean, its covariance, which is that of the points and of the prior as so
+    many more, and the inverse Cholesky factor of this; returns half of its log determinant.
+    """
+    d = s1.size
+    strength, scale = prior[1], prior[2]
+    for i in range(d):
+        mean[i] = s1[i] / n
+    for i in range(d):
+        for j in range(i + 1):
+            value = s2[i, j] - n * mean[i] * mean[j]
+            if i == j:
+                value += strength * scale
+            covariance[i, j] = value / (n + strength)
+            covariance[j, i] = covariance[i, j]
+    give_shape(covariance, prior)
+    lower = np.empty((d, d))
+    half_log_determinant = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            value = covariance[i, j]
+            for q in range(j):
+                value -= lower[i, q] * lower[j, q]
+            if i == j:
+                lower[i, i] = math.sqrt(max(value, 1e-12 * scale))
+                half_log_determinant += math.log(lower[i, i])
+            else:
+                lower[i, j] = value / lower[j, j]
+    for j in range(d):
+        for i in range(j, d):
+            value = 1.0 if i == j else 0.0
+            for q in range(j, i):
+                value -= lower[i, q] * whitening[q, j]
+            whitening[i, j] = value / lower[i, i]
+    return half_log_determinant

@@ -26,7 +26,7 @@ from scipy.special import logsumexp
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Statistics
 from bayou.mixtures.gaussians import Gaussians, collect, log_joint, with_covariance
-from bayou.mixtures.harmony import yang
+from bayou.mixtures.labels import yang
 
 Reading: TypeAlias = Literal["once", "each"]
 RATE = 0.3  # of a step, if weights are clipped

@@ -20,7 +20,8 @@ from bayou.contracts import Matrix, Vector
 from bayou.errors import ModelFileError
 from bayou.mixtures.evidence import Prior, Statistics, log_evidence, log_shares
 from bayou.mixtures.gaussians import collect, gaussians_of, log_joint
-from bayou.mixtures.harmony import Mixture, halved, yang
+from bayou.mixtures.harmony import Mixture, halved
+from bayou.mixtures.labels import weigh
 from bayou.mixtures.points import (
     HELD_BACK,
     N_HELD,
@@ -35,8 +36,8 @@ from bayou.mixtures.points import (
     objective_of_points,
     owners_of,
     refresh,
-    weigh,
 )
+from bayou.mixtures.sums import weighed_sums
 
 UNEXPECTED = 0.999  # a point beyond this quantile of every cluster is held back
 RING = 300  # latest points
@@ -49,14 +50,15 @@ FEWEST = 0.5  # points below which a cluster is gone
 
 
 class StreamOptions(NamedTuple):
-    """What stays: the prior, how far between harmony and matching, the share that is forgotten with every point, and
-    how many clusters there may be.
+    """What stays: the prior, how far between harmony and matching, the share that is forgotten with every point, how
+    many clusters there may be, and, if above 0, of how many nearest clusters a point may be.
     """
 
     prior: Prior
     matching: float
     forgetting: float
     n_clusters: int
+    nearest: int = 0
 
 
 def begin_stream(mixture: Mixture, rows: Matrix) -> StreamBelief:
@@ -105,7 +107,7 @@ def learn_stream(belief: StreamBelief, rows: Matrix, options: StreamOptions) -> 
     farthest, row = float(chi2.ppf(UNEXPECTED, rows.shape[1])), 0
     prior = np.array(options.prior)
     while row < len(rows):
-        numbers = options.matching, farthest, options.forgetting, prior, LOOK
+        numbers = options.matching, farthest, options.forgetting, prior, options.nearest, LOOK
         row, event = learn_points(belief, rows, row, *numbers)
         if event == HELD_BACK:
             belief = _after_holding_back(belief, options)
@@ -215,8 +217,8 @@ def _merged(statistics: Statistics, latest: Matrix, options: StreamOptions) -> S
 
 
 def _entropy(statistics: Statistics, latest: Matrix, prior: Prior) -> float:
-    labels = yang(log_joint(gaussians_of(statistics, prior), latest), 1.0)
-    return labels.log_likelihood - labels.harmony
+    _, log_likelihood, harmony = weighed_sums(latest, gaussians_of(statistics, prior), 1.0)
+    return log_likelihood - harmony
 
 
 def _halves(
