@@ -63,7 +63,7 @@ class SumsOfNearest:
 
 
 class Candidates(NamedTuple):
-    """The nearest clusters of each point, the nearest first, in a table; and its places, in the order of clusters: those
+    """The nearest clusters of each point, the nearest first, in a table; and its places, in the order of clusters, those
     of cluster c from ``starts[c]`` on.
     """
 
@@ -88,12 +88,11 @@ def sums_of_candidates(
     """The same sums, from a look at each point's candidates alone."""
     statistics = _nothing(*clusters.mean.shape)
     told = clusters.mean, clusters.whitening, log_constants(clusters)
-    members = candidates.places, candidates.starts
-    joints = np.empty(candidates.table.shape)
-    numbers = _sum_up_candidates(
+    members, joints = (candidates.places, candidates.starts), np.empty(candidates.table.shape)
+    log_likelihood, harmony = _sum_up_candidates(
         np.ascontiguousarray(rows), *told, *members, matching, min(nearest, joints.shape[1]), joints, *statistics
     )
-    return Sums(statistics, *numbers)
+    return Sums(statistics, log_likelihood, harmony)
 
 
 def _nothing(k: int, d: int) -> Statistics:
