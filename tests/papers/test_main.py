@@ -34,16 +34,16 @@ def test_the_list_names_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "opper1999"],
             "there is no paper 'opper1999'; there are opper1998, deoliveira2007, barkai1995, buschermoehle2013, "
-            "wang2007.",
+            "wang2007, xu.",
         ),
         (["run", "opper1998", "--figure", "3"], "opper1998 has no figure 3 here; it has 1, 2."),
         (
             ["run"],
-            "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, wang2007, or give --all.",
+            "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, wang2007, xu, or give --all.",
         ),
         (
             ["run", "opper1998", "--all"],
-            "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, wang2007, or give --all.",
+            "name one paper, of opper1998, deoliveira2007, barkai1995, buschermoehle2013, wang2007, xu, or give --all.",
         ),
     ],
 )

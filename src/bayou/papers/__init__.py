@@ -1,4 +1,4 @@
-"""Does it happen? The claims of five papers, each judged by theory and by simulation of the production learners.
+"""Does it happen? The claims of six papers, each judged by theory and by simulation of the production learners.
 
     claims            what a claim is, and when it holds
     ensembles         many replicas of production learners, in parallel, from one seed
@@ -8,6 +8,7 @@
     barkai1995        Barkai, Seung and Sompolinsky 1995, "On-line learning of dichotomies"
     buschermoehle2013 Buschermoehle, Schoenke, Rosemann and Brockmann 2013, "The incremental risk functional"
     wang2007          Wang 2007, "Variational Bayesian approach to canonical correlation analysis"
+    xu                Xu 2007, "Bayesian Ying Yang learning"
 
 ``python -m bayou.papers list``, ``python -m bayou.papers run opper1998 --figure 2``. No production code imports it, and
 it runs production code alone: a wrong likelihood breaks a unit test, and a learning curve.

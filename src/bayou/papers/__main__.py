@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bayou.papers import barkai1995, buschermoehle2013, deoliveira2007, opper1998, wang2007
+from bayou.papers import barkai1995, buschermoehle2013, deoliveira2007, opper1998, wang2007, xu
 from bayou.papers.claims import Claim, Effort, Experiment, Findings, Paper, Verdict
 from bayou.papers.figures import draw, require_matplotlib, write_data
 from bayou.papers.speed import CORES, speed_of_replicas
 
-_ALL = (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER, buschermoehle2013.PAPER, wang2007.PAPER)
+_ALL = (opper1998.PAPER, deoliveira2007.PAPER, barkai1995.PAPER, buschermoehle2013.PAPER, wang2007.PAPER, xu.PAPER)
 PAPERS = {paper.name: paper for paper in _ALL}
 OUTPUT = Path("out/papers")
 MISUSED = 2  # the exit code of argparse, too
