@@ -91,7 +91,7 @@ def test_many_rows_take_little_memory() -> None:
 
 
 @pytest.mark.parametrize("reading", ["once", "each"])
-@pytest.mark.parametrize(("n", "d"), [(12, 2), (60, 5), (200, 1)])
+@pytest.mark.parametrize(("n", "d"), [(12, 2), (60, 5), (200, 1), (300, 2)])
 def test_h_is_the_largest_of_scipys_optima(n: int, d: int, reading: Reading) -> None:
     """The objective as it is printed, on 300 intervals."""
     rows = standardised_clusters(d, 2, n, 3)[0]

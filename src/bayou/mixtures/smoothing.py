@@ -32,7 +32,7 @@ Reading: TypeAlias = Literal["once", "each"]
 RATE = 0.3  # of a step, if weights are clipped
 MOST_STEPS, TOLERANCE = 2000, 1e-9  # relative, of the objective
 LEAST = 1e-4  # h, in units of the root mean variance of a column
-MOST_PAIRS = 2**17  # whose distances are kept one by one; more go into bins
+MOST_PAIRS = 2**15  # whose distances are kept one by one; more go into bins
 BINS, WIDEST, ROWS_AT_ONCE = 2**15, 1e14, 256  # a bin is 0.1 % wide, and knows the mean of what is in it
 SPACING, FARTHEST = 0.15, 12.0  # of the values of log h that are looked at, below the largest
 ALONE = 9.0  # so many h away, a neighbour adds nothing: exp(-9^2 / 2) = 3e-18
