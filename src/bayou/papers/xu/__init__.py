@@ -6,10 +6,10 @@ in the paper begins with "beside".
 """
 
 from bayou.papers.claims import Paper
-from bayou.papers.xu import factors, identities, resolution, selection
+from bayou.papers.xu import factors, identities, resolution, selection, smoothing
 
 PAPER = Paper(
     "xu",
     'L. Xu, "Bayesian Ying Yang learning", Scholarpedia 2 (3), 1809, 2007, with its appendix',
-    (identities.EXPERIMENT, resolution.EXPERIMENT, selection.EXPERIMENT, factors.EXPERIMENT),
+    (identities.EXPERIMENT, resolution.EXPERIMENT, selection.EXPERIMENT, factors.EXPERIMENT, smoothing.EXPERIMENT),
 )
