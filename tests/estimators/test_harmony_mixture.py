@@ -181,7 +181,7 @@ def test_the_history_of_how_many_clusters_there_were(tmp_path: Path) -> None:
     assert history[-1, 1] == whole.n_clusters_ == 3
     assert np.all(np.diff(history[:, 0]) > 0)
     assert np.all(np.diff(history[:, 1]) != 0)
-    assert np.all(history[1:, 0] % 250 == 0)
+    assert np.all(history[1:, 0] % 500 == 0)
     for n, k in history[1:].tolist():
         assert HarmonyMixture().partial_fit(X[:n]).n_clusters_ == k
     assert HarmonyMixture().partial_fit(X[:99]).order_history_.shape == (0, 2)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bayou.estimators.mixture_plots import Drawn
 
 FEWEST_FIRST = 100  # rows of a stream that are learnt as a batch; ten per column, if those are more
-BETWEEN_LOOKS = 250  # rows of a stream between looks at how many clusters there are
+BETWEEN_LOOKS = 500  # rows of a stream between looks at how many clusters there are: each look costs time
 MOST_ORDERS = 1000  # changes of that number that are kept, the latest
 
 
@@ -222,7 +222,7 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
     def order_history_(self) -> NDArray[np.int64]:
         """How many clusters there were: a row (rows learnt, clusters) per change, the latest 1,000 of them.
 
-        A stream is looked at every 250 rows: clusters that came and went in between are not among these.
+        A stream is looked at every 500 rows: clusters that came and went in between are not among these.
         """
         self._check_begun()
         return self._orders.copy()
