@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Statistics
 from bayou.mixtures.gaussians import Gaussians, with_covariance
-from bayou.mixtures.harmony import Mixture, least_share
-from bayou.mixtures.sums import weighed_sums
+from bayou.mixtures.harmony import Mixture, settled
 
-RATE, STEPS = 0.5, 30
 SMALLEST = 1e-10  # noise, relative to the largest eigenvalue: a cluster that is flat to the last digits
 
 
@@ -73,11 +71,4 @@ def covariance_of(factors: Factors) -> NDArray[np.float64]:
 
 def settle_factors(rows: Matrix, mixture: Mixture, most: int, matching: float) -> Mixture:
     """Let clusters whose number is found move on, along their subspaces."""
-    statistics, clusters = mixture.statistics, clusters_along_factors(mixture.statistics, most)[0]
-    for _ in range(STEPS):
-        fresh = weighed_sums(rows, clusters, matching).statistics
-        if np.any(fresh.n < least_share(*rows.shape) * len(rows)):
-            break
-        statistics = Statistics(*((1.0 - RATE) * old + RATE * new for old, new in zip(statistics, fresh, strict=True)))
-        clusters = clusters_along_factors(statistics, most)[0]
-    return Mixture(statistics, clusters, mixture.prior)
+    return settled(rows, mixture, lambda statistics: clusters_along_factors(statistics, most)[0], matching)

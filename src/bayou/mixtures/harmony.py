@@ -14,6 +14,7 @@ raises the evidence of the clusters.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +25,8 @@ from bayou.mixtures.gaussians import Gaussians, gaussians_of, with_covariance
 from bayou.mixtures.shapes import FULL
 from bayou.mixtures.sums import SumsOfNearest, weighed_sums
 
-RATE, RATE_OF_MOVES = 0.3, 0.7
-MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS = 150, 20, 30
+RATE, RATE_OF_MOVES, SETTLING_RATE = 0.3, 0.7, 0.5
+MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS, SETTLING_STEPS = 150, 20, 30, 30
 STEPS_OF_MERGE, STEPS_OF_SPLIT = 12, 24
 TOLERANCE = 1e-5
 SMALLEST_SHARE = 0.01
@@ -206,3 +207,18 @@ def with_learnt_prior(mixture: Mixture) -> Mixture:
     """The same clusters under the prior that they tell."""
     prior = learnt_prior(mixture.statistics, mixture.prior)
     return Mixture(mixture.statistics, gaussians_of(mixture.statistics, prior), prior)
+
+
+def settled(rows: Matrix, mixture: Mixture, read: Callable[[Statistics], Gaussians], matching: float) -> Mixture:
+    """Let clusters whose number is found move on, as what is read off their sums: subspaces, regressions."""
+    statistics, prior = mixture.statistics, mixture.prior
+    clusters = read(statistics)
+    for _ in range(SETTLING_STEPS):
+        fresh = weighed_sums(rows, clusters, matching).statistics
+        if np.any(fresh.n < least_share(*rows.shape) * len(rows)):
+            break
+        statistics = Statistics(
+            *((1.0 - SETTLING_RATE) * old + SETTLING_RATE * new for old, new in zip(statistics, fresh, strict=True))
+        )
+        clusters = read(statistics)
+    return Mixture(statistics, clusters, prior)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.diagonal import diagonal_evidence, make_diagonal
@@ -48,6 +49,11 @@ def give_shape(covariance: Matrix, prior: Vector) -> None:
         make_normalised_radial(covariance, n_inputs)
     elif shape == EXTENDED_RADIAL:
         make_extended_radial(covariance, n_inputs)
+
+
+def full_evidences(n: Vector, s1: Matrix, s2: NDArray[np.float64], prior: Vector) -> Vector:
+    """log m(S) of each cluster, as if of any covariance, whatever shape the prior names."""
+    return np.array([full_evidence(n[c], s1[c], s2[c], prior) for c in range(n.size)])
 
 
 @kernel

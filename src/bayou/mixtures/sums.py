@@ -63,7 +63,7 @@ class SumsOfNearest:
 
 
 class Candidates(NamedTuple):
-    """The nearest clusters of each point, the nearest first, in a table; and its places, in the order of clusters, those
+    """The nearest clusters of each point, the nearest first, in a table; and its places in the order of clusters, those
     of cluster c from ``starts[c]`` on.
     """
 
@@ -86,13 +86,24 @@ def sums_of_candidates(
     rows: Matrix, clusters: Gaussians, candidates: Candidates, matching: float, nearest: int
 ) -> Sums:
     """The same sums, from a look at each point's candidates alone."""
-    statistics = _nothing(*clusters.mean.shape)
-    told = clusters.mean, clusters.whitening, log_constants(clusters)
-    members, joints = (candidates.places, candidates.starts), np.empty(candidates.table.shape)
+    n, s1, s2 = _nothing(*clusters.mean.shape)
+    n_rows, few = candidates.table.shape
+    joints = np.empty((n_rows, few))
     log_likelihood, harmony = _sum_up_candidates(
-        np.ascontiguousarray(rows), *told, *members, matching, min(nearest, joints.shape[1]), joints, *statistics
+        np.ascontiguousarray(rows),
+        clusters.mean,
+        clusters.whitening,
+        log_constants(clusters),
+        candidates.places,
+        candidates.starts,
+        matching,
+        min(nearest, few),
+        joints,
+        n,
+        s1,
+        s2,
     )
-    return Sums(statistics, log_likelihood, harmony)
+    return Sums(Statistics(n, s1, s2), log_likelihood, harmony)
 
 
 def _nothing(k: int, d: int) -> Statistics:
