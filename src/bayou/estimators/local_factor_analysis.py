@@ -61,10 +61,13 @@ class LocalFactorAnalysis(TransformerMixin, HarmonyMixture):
         self._scale = np.full(rows.shape[1], deviation if deviation > 1e-150 else 1.0)
 
     def _learn_batch(self, rows: Matrix) -> Mixture:
-        return settle_factors(rows, super()._learn_batch(rows), self._most_factors(), float(self.matching))
+        mixture = settle_factors(rows, super()._learn_batch(rows), self._most_factors(), float(self.matching))
+        return mixture._replace(clusters=self._clusters_of(mixture.statistics, mixture.prior))
 
     def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
-        return clusters_along_factors(statistics, self._most_factors())[0]
+        found = clusters_along_factors(statistics, self._most_factors())[0]
+        # How arrays lie in memory decides the last bit of products, and a pickle would lay them so.
+        return Gaussians(*(np.ascontiguousarray(part) for part in found))
 
     def _factors(self) -> list[Factors]:
         """Of each cluster, in the common unit."""
