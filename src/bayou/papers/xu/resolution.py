@@ -176,7 +176,7 @@ def count(apart: float, matching: float, seed: int) -> int:
 
 def run(effort: Effort) -> Findings:
     """Theory on the grid, samples beside."""
-    n, n_samples = effort.replicas(full=20_000, quick=2_000), effort.replicas(full=20, quick=5)
+    n, n_samples = effort.replicas(full=10_000, quick=2_000), effort.replicas(full=20, quick=5)
     verdicts = [
         judge(claim, limit(share), limit_of_samples(share, n, n_samples, effort.seed))
         for share, claim in LIMITS.items()

@@ -1,6 +1,7 @@
 """Data of which all is known: clusters of random shapes, and clusters along subspaces.
 
-How far apart clusters are is told by the least Mahalanobis distance between two of them, in the covariance of either.
+How far apart clusters are is told by the least Mahalanobis distance between two of them, in the covariance of either:
+the nearest two are just so far apart, the others farther.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class Clusters(NamedTuple):
     def _means(self, rng: Generator, roots: NDArray[np.float64]) -> Matrix:
         for scale in SCALES:
             means: Matrix = scale * rng.normal(size=(self.k, self.d))
-            if nearest(means, roots) > self.apart:
-                return means
+            least = nearest(means, roots)
+            if least > self.apart:
+                return means if self.k == 1 else means * self.apart / least
         raise ArithmeticError(f"no means of {self} are far enough apart.")
 
 
