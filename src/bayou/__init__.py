@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         OnlineRegressor,
         RivalPenalisedClustering,
         ShiftedPerceptron,
+        SubspaceRegressor,
         ThresholdedFunction,
     )
     from bayou.function_learner import FunctionLearner
@@ -144,6 +145,7 @@ __all__ = [
     "Standardizer",
     "Step",
     "StudentT",
+    "SubspaceRegressor",
     "TensorProduct",
     "ThresholdedFunction",
     "UserFunctions",
@@ -158,7 +160,8 @@ _NAMES = {
     "Standardizer TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor "
     "LocalFactorAnalysis NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
-    "OnlineNetwork OnlineRegressor RivalPenalisedClustering ShiftedPerceptron ThresholdedFunction",
+    "OnlineNetwork OnlineRegressor RivalPenalisedClustering ShiftedPerceptron SubspaceRegressor "
+    "ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

@@ -63,6 +63,7 @@ MODELS = {
     "OnlineRegressor": "bayou.estimators",
     "RivalPenalisedClustering": "bayou.estimators",
     "ShiftedPerceptron": "bayou.estimators",
+    "SubspaceRegressor": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }
 SPECS: dict[str, type[Spec]] = {

@@ -191,7 +191,7 @@ def test_the_history_of_how_many_clusters_there_were(tmp_path: Path) -> None:
 
 
 def test_the_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayou.estimators.harmony_mixture.MOST_ORDERS", 2)
+    monkeypatch.setattr("bayou.estimators.harmony_rows.MOST_ORDERS", 2)
     X, labels = clusters(2, 3, 1500, 6.0, 0)
     X = X[np.argsort(labels, kind="stable")]
     whole = HarmonyMixture().partial_fit(X)

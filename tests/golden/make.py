@@ -79,6 +79,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "two-views": lambda: bayou.BayesianCCA(half_life=200.0),
     "mixture": lambda: bayou.HarmonyMixture(n_clusters=4),
     "local-factors": lambda: bayou.LocalFactorAnalysis(n_clusters=4, n_factors=1),
+    "local-functions": lambda: bayou.SubspaceRegressor(n_clusters=4),
     "binary-factors": lambda: bayou.BinaryFactorAnalysis(3, n_starts=2),
     "rival-penalised": lambda: bayou.RivalPenalisedClustering(4),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),

@@ -11,6 +11,7 @@ IncrementalRiskRegressor, IncrementalRiskClassifier
 HarmonyMixture          clusters, and how many there are
 BayesianCCA             what two views have in common: canonical correlations, as many as there is evidence for
 LocalFactorAnalysis     clusters along subspaces, and the dimension of each
+SubspaceRegressor       numbers, by local linear functions on subspaces, and how many of both
 RivalPenalisedClustering
                         clusters by their centres: units compete, and those that are too many are driven away
 BinaryFactorAnalysis    rows as sums of parts that are there or not, and how many there are
@@ -30,6 +31,7 @@ from bayou.estimators.online_network import OnlineNetwork
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
 from bayou.estimators.shifted_perceptron import ShiftedPerceptron
+from bayou.estimators.subspace_regressor import SubspaceRegressor
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
@@ -48,5 +50,6 @@ __all__ = [
     "OnlineRegressor",
     "RivalPenalisedClustering",
     "ShiftedPerceptron",
+    "SubspaceRegressor",
     "ThresholdedFunction",
 ]

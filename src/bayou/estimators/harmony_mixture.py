@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -12,24 +11,20 @@ from scipy.special import logsumexp
 from sklearn.base import ClusterMixin, DensityMixin
 
 from bayou.contracts import Matrix, State, Vector
-from bayou.errors import InvalidSpec, ModelFileError
-from bayou.estimators.complete_rows import scaled
+from bayou.errors import InvalidSpec
+from bayou.estimators.complete_rows import scale_of
+from bayou.estimators.harmony_rows import HarmonyRows, require
 from bayou.estimators.labelled_clusters import LabelledClusters
 from bayou.mixtures.conditional import conditional, mixed
-from bayou.mixtures.evidence import Prior, Statistics
-from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint
-from bayou.mixtures.harmony import Mixture, learn_mixture
-from bayou.mixtures.points import StreamBelief
-from bayou.mixtures.streaming import BESIDE_SUMS, StreamOptions, begin_stream, learn_stream, resumed, statistics_of
+from bayou.mixtures.gaussians import log_joint
+from bayou.mixtures.shapes import DIAGONAL, FULL, SPHERICAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bayou.estimators.mixture_plots import Drawn
 
-FEWEST_FIRST = 100  # rows of a stream that are learnt as a batch; ten per column, if those are more
-BETWEEN_LOOKS = 500  # rows of a stream between looks at how many clusters there are: each look costs time
-MOST_ORDERS = 1000  # changes of that number that are kept, the latest
+SHAPES = {"full": FULL, "diag": DIAGONAL, "spherical": SPHERICAL}
 
 
 class Completion(NamedTuple):
@@ -39,7 +34,7 @@ class Completion(NamedTuple):
     variance: Matrix
 
 
-class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
+class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters, HarmonyRows):
     """Clusters of any Gaussian shape, as many as there are: nobody has to say how many.
 
     There are at most ``n_clusters``. With ``matching=0`` the answer is to the question how many clusters there are
@@ -49,6 +44,10 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
     `fit` learns from all rows at once. `partial_fit` and `learn_one` learn from a stream, in one pass and constant
     memory: clusters are born, merge, split and vanish on the way. ``half_life`` is the number of rows after which a row
     counts half; None: nothing is forgotten.
+
+    ``covariance_type`` is the shape of clusters: "full"; "diag", columns vary independently; "spherical", balls in the
+    common unit of all columns. With ``n_nearest`` a row is only of so many clusters, those nearest to it: with many
+    clusters 2 save most of the work, and lose little.
 
     Classes come from few labels: `label` tells those of some rows, `predict_label` those of any.
 
@@ -62,23 +61,23 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
     3
     """
 
-    n_examples_: int
     labels_: NDArray[Any]
-    _location: Vector
-    _scale: Vector
-    _early: Matrix
-    _mixture: Mixture | None
-    _belief: StreamBelief | None
-    _orders: NDArray[np.int64]
-    _provisional: Mixture | None  # of a stream that has just begun
 
     def __init__(
-        self, n_clusters: int = 10, matching: float = 0.0, half_life: float | None = None, seed: int = 0
+        self,
+        n_clusters: int = 10,
+        matching: float = 0.0,
+        half_life: float | None = None,
+        seed: int = 0,
+        covariance_type: str = "full",
+        n_nearest: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.matching = matching
         self.half_life = half_life
         self.seed = seed
+        self.covariance_type = covariance_type
+        self.n_nearest = n_nearest
 
     # --- learning
 
@@ -88,11 +87,8 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
         with self._whole_or_not():
             rows = self._rows(X, reset=True)
             self._forget_all(rows.shape[1])
-            self._take_units(rows)
-            self._mixture = self._learn_batch(self._told(rows))
+            self._learn_all(rows)
             self.labels_ = np.argmax(self._joint(rows), axis=1)
-            self.n_examples_ = len(rows)
-            self._note_order(self._mixture.clusters.share.size)
         return self
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -109,102 +105,31 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
             self._learn_rows(*self._one_row(x))
 
     def _learn_rows(self, rows: Matrix, names: list[Hashable]) -> None:
-        """As a batch while the first rows are few; from then on as a stream."""
         if not self._begun():
             self._forget_all(rows.shape[1])
             self._names = names
-        if self._mixture is not None and self._belief is None:  # learnt by `fit`: a stream may go on from there
-            self._belief = begin_stream(self._mixture, np.zeros((0, rows.shape[1])))
-        first = 0
-        if self._belief is None:
-            first = min(self._n_first() - len(self._early), len(rows))
-            self._early, self._provisional = np.concatenate([self._early, rows[:first]]), None
-            self.n_examples_ += first
-            if len(self._early) < self._n_first():
-                return
-            self._take_units(self._early)
-            told = self._told(self._early)
-            self._mixture = self._learn_batch(told)
-            self._belief = begin_stream(self._mixture, told)
-            self._early = self._early[:0]
-            self._note_order(self._belief.n.size)
-        if first < len(rows):
-            self._learn_told(self._told(rows[first:], first))
-
-    def _learn_told(self, rows: Matrix) -> None:
-        """As a stream; looks at how many clusters there are come at the same rows, whatever the chunks."""
-        assert self._belief is not None
-        assert self._mixture is not None
-        prior, start = self._mixture.prior, 0
-        while start < len(rows):
-            part = rows[start : start + BETWEEN_LOOKS - self.n_examples_ % BETWEEN_LOOKS]
-            self._belief = learn_stream(self._belief, part, self._options(prior))
-            self.n_examples_ += len(part)
-            start += len(part)
-            if self.n_examples_ % BETWEEN_LOOKS == 0:
-                self._note_order(self._belief.n.size)
-        statistics = statistics_of(self._belief)
-        self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
-
-    def _note_order(self, k: int) -> None:
-        if not len(self._orders) or self._orders[-1, 1] != k:
-            self._orders = np.concatenate([self._orders, [[self.n_examples_, k]]])[-MOST_ORDERS:]
-
-    def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
-        """What the sums tell."""
-        return gaussians_of(statistics, prior)
-
-    def _learn_batch(self, rows: Matrix) -> Mixture:
-        return learn_mixture(rows, self.n_clusters, float(self.matching), np.random.default_rng(self.seed))
-
-    def _options(self, prior: Prior) -> StreamOptions:
-        forgetting = 0.0 if self.half_life is None else 1.0 - 0.5 ** (1.0 / self.half_life)
-        return StreamOptions(prior, float(self.matching), forgetting, self.n_clusters)
-
-    def _n_first(self) -> int:
-        return max(FEWEST_FIRST, 10 * self._location.size)
+        self._learn_more(rows)
 
     def _forget_all(self, n_columns: int) -> None:
+        super()._forget_all(n_columns)
         self.__dict__.pop("labels_", None)
-        self._names, self._width, self.n_examples_ = [], n_columns, 0
-        self._location, self._scale = np.zeros(n_columns), np.ones(n_columns)
-        self._early = np.zeros((0, n_columns))
-        self._mixture, self._belief, self._provisional = None, None, None
-        self._orders = np.zeros((0, 2), dtype=np.int64)
         self._forget_labels()
 
-    def _take_units(self, rows: Matrix) -> None:
-        self._location = rows.mean(axis=0)
-        deviation = rows.std(axis=0)
-        self._scale = np.where(deviation > 1e-12 * np.abs(self._location), np.maximum(deviation, 1e-150), 1.0)
+    def _shape(self) -> int:
+        return SHAPES[self.covariance_type]
 
-    def _told(self, rows: Matrix, first: int = 0) -> Matrix:
-        return np.ascontiguousarray(scaled(rows, self._location, self._scale, first))
+    def _nearest(self) -> int:
+        return 0 if self.n_nearest is None else int(self.n_nearest)
+
+    def _take_units(self, rows: Matrix) -> None:
+        super()._take_units(rows)
+        if self.covariance_type == "spherical":  # balls are balls in one unit of all columns
+            self._scale = np.full(rows.shape[1], scale_of(rows).spread)
 
     # --- what was learnt
 
-    def _known(self) -> Mixture:
-        """The mixture; of a stream that has just begun, that of its rows so far."""
-        self._check_begun()
-        if self._mixture is not None:
-            return self._mixture
-        if self._provisional is None:
-            self._take_units(self._early)
-            self._provisional = self._learn_batch(self._told(self._early))
-        return self._provisional
-
     def _clusters_now(self) -> object:
         return self._known()
-
-    @property
-    def n_clusters_(self) -> int:
-        """How many clusters there are."""
-        return int(self._known().clusters.share.size)
-
-    @property
-    def weights_(self) -> Vector:
-        """The share of each cluster."""
-        return self._known().clusters.share.copy()
 
     @property
     def means_(self) -> Matrix:
@@ -217,15 +142,6 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
         """The covariance of each cluster."""
         covariance = self._known().clusters.covariance
         return covariance * np.outer(self._scale, self._scale)
-
-    @property
-    def order_history_(self) -> NDArray[np.int64]:
-        """How many clusters there were: a row (rows learnt, clusters) per change, the latest 1,000 of them.
-
-        A stream is looked at every 500 rows: clusters that came and went in between are not among these.
-        """
-        self._check_begun()
-        return self._orders.copy()
 
     def _joint(self, rows: Matrix) -> Matrix:
         clusters = self._known().clusters  # first: that of few rows brings their units
@@ -305,19 +221,12 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
 
         return Drawn(self.means_, self.covariances_, self.weights_)
 
-    def plot_order(self) -> Figure:
-        """How many clusters there were, as rows were learnt; needs ``bayou[plot]``."""
-        from bayou.estimators.mixture_plots import plot_order  # noqa: PLC0415  # needs the extra
-
-        self._check_begun()
-        return plot_order(self.order_history_, self.n_examples_, self.n_clusters_)
-
     def _check_settings(self) -> None:
-        self._check_whole("n_clusters", 1)
-        if not 0.0 <= self.matching <= 1.0:
-            raise InvalidSpec(f"`matching` must be between 0 and 1; got {self.matching!r}.")
-        if self.half_life is not None and not 1.0 <= self.half_life < math.inf:
-            raise InvalidSpec(f"`half_life` must be None or at least 1 row; got {self.half_life!r}.")
+        super()._check_settings()
+        if self.covariance_type not in SHAPES:
+            raise InvalidSpec(f"`covariance_type` must be one of {', '.join(SHAPES)}; got {self.covariance_type!r}.")
+        if self.n_nearest is not None:
+            self._check_whole("n_nearest", 1)
 
     # --- as data
 
@@ -326,17 +235,8 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
         config: dict[str, Any] = {"params": self.get_params(deep=False), "begun": self._begun()}
         if not self._begun():
             return State(config, {})
-        labels, labelled = self._labels_as_data()
-        config |= self._inputs_as_data() | {"names": self._names or None, "n_examples": self.n_examples_} | labels
-        config |= {"learnt": self._mixture is not None, "streams": self._belief is not None}
-        arrays: dict[str, Any] = {"location": self._location, "scale": self._scale, "early": self._early} | labelled
-        arrays["orders"] = self._orders
-        if self._mixture is not None:
-            prior = self._mixture.prior
-            config |= {"prior": list(prior[:3]), "shape": list(prior[3:])}
-            arrays |= {f"sums.{name}": part for name, part in self._mixture.statistics._asdict().items()}
-        if self._belief is not None:
-            arrays |= {f"stream.{name}": getattr(self._belief, name) for name in BESIDE_SUMS}
+        (labels, labelled), (rows, arrays) = self._labels_as_data(), self._mixture_as_data()
+        config, arrays = config | rows | labels, arrays | labelled
         if hasattr(self, "labels_"):
             arrays["labels"] = np.asarray(self.labels_, dtype=np.int64)
         return State(config, arrays)
@@ -349,35 +249,10 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters):
         if not config["begun"]:
             return model
         model._check_settings()
-        d = arrays["location"].size
-        model._forget_all(d)
-        # The first files had neither the width nor what scikit-learn knows of the columns, and no orders.
-        inputs = {"width": d, "n_features_in": None if config["names"] else d, "feature_names": []} | config
-        model._inputs_from_data(inputs | {"names": config["names"] or []})
-        _require(model._width == d, "width")
-        model.n_examples_ = int(config["n_examples"])
-        model._location, model._scale = (cls._array(arrays, name, (d,)) for name in ("location", "scale"))
-        _require(bool(np.all(model._scale > 0.0)), "scale")
-        model._early = cls._array(arrays, "early", (len(arrays["early"]), d))
-        model._orders = np.array(arrays.get("orders", model._orders))
-        _require(model._orders.dtype == np.int64 and model._orders.shape[1:] == (2,), "orders")
+        model._forget_all(arrays["location"].size)
+        model._mixture_from_data(config, arrays)
+        require(model._width == model._location.size, "width")
         model._labels_from_data(config, arrays)
-        if config["learnt"]:
-            statistics = Statistics(*(arrays[f"sums.{name}"] for name in Statistics._fields))
-            k = statistics.n.size
-            _require(statistics.s1.shape == (k, d) and statistics.s2.shape == (k, d, d) and k > 0, "sums")
-            _require(all(np.isfinite(part).all() for part in statistics) and bool(np.all(statistics.n > 0.0)), "sums")
-            certainty, strength, scale = (float(value) for value in config["prior"])
-            prior = Prior(certainty, strength, scale, *(int(value) for value in config.get("shape", ())))
-            _require(all(0.0 < value < math.inf for value in prior[:3]), "prior")
-            model._mixture = Mixture(statistics, model._clusters_of(statistics, prior), prior)
-            if config["streams"]:
-                model._belief = resumed(statistics, {name: arrays[f"stream.{name}"] for name in BESIDE_SUMS})
         if "labels" in arrays:
             model.labels_ = arrays["labels"]
         return model
-
-
-def _require(right: bool, name: str) -> None:
-    if not right:
-        raise ModelFileError(f"`{name}` must fit the other parts, with positive numbers where they are needed.")

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr, ndtri
 
-from bayou.contracts import Mask, Matrix
+from bayou.contracts import Mask, Matrix, Vector
 from bayou.mixtures.gaussians import Gaussians, log_joint, with_covariance
+
+HALVINGS = 60
 
 
 class Conditional(NamedTuple):
@@ -49,3 +51,33 @@ def mixed(found: Conditional) -> tuple[Matrix, Matrix]:
     apart = found.mean - mean[:, None]
     variance: Matrix = np.einsum("nk,nkm->nm", found.chance, found.variance + apart**2)
     return mean, variance
+
+
+def log_density(found: Conditional, values: Matrix) -> Vector:
+    """Log density of the missing columns of each row, if they are these."""
+    apart = (values[:, None] - found.mean) ** 2 / found.variance
+    each = -0.5 * np.sum(apart + np.log(2.0 * np.pi * found.variance), axis=2)
+    with np.errstate(divide="ignore"):  # a cluster may be out of the question
+        density: Vector = logsumexp(each + np.log(found.chance), axis=1)
+    return density
+
+
+def quantiles(found: Conditional, probabilities: Vector) -> NDArray[np.float64]:
+    """Quantiles of each missing column: (row, missing column, probability).
+
+    Between the least and the greatest of those of its clusters, where the distribution crosses the probability.
+    """
+    n, _, m = found.mean.shape
+    made = np.empty((n, m, probabilities.size))
+    deviation = np.sqrt(found.variance)
+    for place, probability in enumerate(probabilities):
+        own = found.mean + deviation * ndtri(probability)
+        low, high = own.min(axis=1), own.max(axis=1)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            with np.errstate(divide="ignore", invalid="ignore"):  # without noise: 0 / 0 where it is the value itself
+                z = np.nan_to_num((middle[:, None] - found.mean) / deviation, nan=0.0)
+            below = np.einsum("nk,nkm->nm", found.chance, ndtr(z)) < probability
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        made[:, :, place] = 0.5 * (low + high)
+    return made

@@ -8,11 +8,11 @@ from bayou.numerics.jit import kernel
 
 
 @kernel
-def diagonal_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
-    """log m(S) of one cluster."""
+def diagonal_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector, start: int, stop: int) -> float:
+    """log m(S) of some columns of one cluster."""
     total = 0.0
-    for i in range(s1.size):
-        total += full_evidence(n, s1[i : i + 1], s2[i : i + 1, i : i + 1], prior)
+    for i in range(start, stop):
+        total += full_evidence(n, s1, s2, prior, i, i + 1)
     return total
 
 

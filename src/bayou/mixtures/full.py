@@ -14,15 +14,15 @@ from bayou.numerics.jit import kernel
 
 
 @kernel
-def full_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
-    """log m(S) of one cluster, of whose products those below the diagonal are read; 0 of no point."""
-    d = s1.size
+def full_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector, start: int, stop: int) -> float:
+    """log m(S) of some columns of one cluster, of whose products those below the diagonal are read; 0 of no point."""
+    d = stop - start
     certainty, base, dof = prior[0], prior[1] * prior[2], d + 1.0 + prior[1]
     lower = np.empty((d, d))
     log_determinant = 0.0
     for i in range(d):
         for j in range(i + 1):
-            value = s2[i, j] - s1[i] * s1[j] / (certainty + n)
+            value = s2[start + i, start + j] - s1[start + i] * s1[start + j] / (certainty + n)
             if i == j:
                 value += base
             for q in range(j):

@@ -54,6 +54,7 @@ def with_covariance(share: Vector, mean: Matrix, covariance: NDArray[np.float64]
     lower = np.linalg.cholesky(covariance)
     identity = np.eye(mean.shape[1])
     whitening = np.stack([scipy.linalg.solve_triangular(factor, identity, lower=True) for factor in lower])
+    whitening = np.ascontiguousarray(whitening)  # kernels, and the bits of later products, ask for one layout
     half = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return Gaussians(share, mean, covariance, whitening, half)
 

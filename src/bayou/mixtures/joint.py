@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics
+from bayou.mixtures.full import full_evidence
 from bayou.mixtures.gaussians import Gaussians, with_covariance
-from bayou.mixtures.shapes import FULL, NORMALISED_RADIAL, full_evidences
+from bayou.mixtures.shapes import FULL, NORMALISED_RADIAL
 
 LEAST_NOISE = 1e-9  # variance, of standardised targets
+LITTLE = 0.1  # rows that noises are believed to have the variance of all targets from
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # variances that are tried for the prior of a regression
 STRENGTHS = (0.01, 1.0, 4.0, 16.0)
 
@@ -55,12 +57,15 @@ def joint_gaussians(
     return with_covariance(blocks.n / blocks.n.sum(), blocks.mean, covariance)
 
 
-def unseen(n: Vector, n_slopes: Vector | int) -> Vector:
-    """How much wider a row that was not learnt lies than those that were: their residuals are less than the noise by
-    the numbers that were fitted to them, and those numbers are uncertain, which adds as much again.
+def predictive_noise(left: NDArray[np.float64], n: NDArray[np.float64], n_slopes: int) -> NDArray[np.float64]:
+    """The variance that a row lies off by which was not learnt, from that of the residuals of those that were.
+
+    They are less than the noise by the numbers that were fitted to them; and those numbers are uncertain, which adds as
+    much again. Of no more rows than numbers nothing is known but the variance of all targets, which is 1.
     """
-    numbers = 1.0 + np.asarray(n_slopes)
-    return np.asarray((n + numbers) / np.maximum(n - numbers, 1.0))
+    numbers = 1.0 + n_slopes
+    spread = (n * left + LITTLE) / (np.maximum(n - numbers, 0.0) + LITTLE)
+    return np.asarray(spread * (1.0 + numbers / n))
 
 
 def local_regressions(statistics: Statistics, prior: Prior) -> Gaussians:
@@ -75,26 +80,29 @@ def local_regressions(statistics: Statistics, prior: Prior) -> Gaussians:
     n = blocks.n[:, None, None]
     ball = np.trace(blocks.inputs, axis1=1, axis2=2)[:, None, None] / d * np.eye(d)
     strength, ridge = _most_probable(statistics, prior)
-    around = strength * ridge / n * np.eye(d)
+    around = (strength * ridge + LITTLE * LITTLE * prior.scale) / n * np.eye(d)
     inputs = (blocks.inputs if prior.shape == FULL else ball) + around
     if prior.shape == NORMALISED_RADIAL:
         slope, n_slopes = np.zeros_like(blocks.cross), 0
     else:
         slope, n_slopes = np.asarray(np.linalg.solve(blocks.inputs + around, blocks.cross), dtype=np.float64), d
     left = np.diagonal(blocks.targets - np.swapaxes(blocks.cross, 1, 2) @ slope, axis1=1, axis2=2)
-    noise = (blocks.n[:, None] * left + strength * ridge) / (blocks.n[:, None] + strength)
-    return joint_gaussians(blocks, inputs, slope, noise * unseen(blocks.n, n_slopes)[:, None])
+    return joint_gaussians(blocks, inputs, slope, predictive_noise(np.maximum(left, 0.0), blocks.n[:, None], n_slopes))
 
 
 def _most_probable(statistics: Statistics, prior: Prior) -> tuple[float, float]:
     """Strength and scale under which the targets, given the inputs, are the most probable."""
-    d = prior.n_inputs
-    inputs = Statistics(statistics.n, statistics.s1[:, :d].copy(), statistics.s2[:, :d, :d].copy())
+    n, s1, s2 = statistics
+    n_inputs, width = prior.n_inputs, s1.shape[1]
     best, found = -np.inf, (1.0, 1e-3)
     for strength in STRENGTHS:
         for ridge in RIDGES:
             numbers = np.array(prior._replace(strength=strength, scale=ridge))
-            given = full_evidences(*statistics, numbers) - full_evidences(*inputs, numbers)
-            if float(given.sum()) > best:
-                best, found = float(given.sum()), (strength, ridge)
+            given = sum(
+                full_evidence(n[c], s1[c], s2[c], numbers, 0, width)
+                - full_evidence(n[c], s1[c], s2[c], numbers, 0, n_inputs)
+                for c in range(n.size)
+            )
+            if given > best:
+                best, found = given, (strength, ridge)
     return found

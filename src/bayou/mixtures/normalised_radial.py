@@ -16,12 +16,12 @@ from bayou.numerics.jit import kernel
 @kernel
 def normalised_radial_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector, n_inputs: int) -> float:
     """log m(S) of one cluster: of its inputs, and of its targets."""
-    inputs = spherical_evidence(n, s1[:n_inputs], s2[:n_inputs, :n_inputs], prior)
-    return inputs + diagonal_evidence(n, s1[n_inputs:], s2[n_inputs:, n_inputs:], prior)
+    inputs = spherical_evidence(n, s1, s2, prior, 0, n_inputs)
+    return inputs + diagonal_evidence(n, s1, s2, prior, n_inputs, s1.size)
 
 
 @kernel
 def make_normalised_radial(covariance: Matrix, n_inputs: int) -> None:
     """Inputs a ball, targets independent of them and of each other."""
     make_diagonal(covariance)
-    make_spherical(covariance[:n_inputs, :n_inputs])
+    make_spherical(covariance, n_inputs)

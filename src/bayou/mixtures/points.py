@@ -203,7 +203,9 @@ def newcomers(
     """
     k, d = belief.s1.shape
     s1, s2, rest1, rest2 = np.empty(d), np.empty((d, d)), np.empty(d), np.empty((d, d))
-    total = belief.n.sum()
+    total = 0.0
+    for c in range(k):
+        total += belief.n[c]
     shares = math.lgamma(k + 1.0) - math.lgamma(k + 1.0 + total) - math.lgamma(k) + math.lgamma(k + total)
     best, found, found_lag = 0.0, -1, 0
     for c in range(k):
@@ -222,10 +224,14 @@ def newcomers(
                 for j in range(i + 1):
                     s2[i, j] += x[i] * x[j]
             if count == lags[which]:
-                rest = belief.n[c] - count
-                rest1[:], rest2[:] = belief.s1[c] - s1, belief.s2[c] - s2
-                gain = evidence_of(count, s1, s2, prior) + evidence_of(rest, rest1, rest2, prior) - whole
-                gain += shares + math.lgamma(1.0 + count) + math.lgamma(1.0 + rest)
+                some = float(count)
+                rest = belief.n[c] - some
+                for i in range(d):
+                    rest1[i] = belief.s1[c, i] - s1[i]
+                    for j in range(i + 1):
+                        rest2[i, j] = belief.s2[c, i, j] - s2[i, j]
+                gain = evidence_of(some, s1, s2, prior) + evidence_of(rest, rest1, rest2, prior) - whole
+                gain += shares + math.lgamma(1.0 + some) + math.lgamma(1.0 + rest)
                 if gain > best:
                     best, found, found_lag = gain, c, count
                 which += 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.diagonal import diagonal_evidence, make_diagonal
@@ -27,14 +26,14 @@ def evidence_of(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
     """log m(S) of one cluster, of whose products those below the diagonal are read; 0 of no point."""
     shape, n_inputs = int(prior[SHAPE]), int(prior[N_INPUTS])
     if shape == DIAGONAL:
-        return diagonal_evidence(n, s1, s2, prior)
+        return diagonal_evidence(n, s1, s2, prior, 0, s1.size)
     if shape == SPHERICAL:
-        return spherical_evidence(n, s1, s2, prior)
+        return spherical_evidence(n, s1, s2, prior, 0, s1.size)
     if shape == NORMALISED_RADIAL:
         return normalised_radial_evidence(n, s1, s2, prior, n_inputs)
     if shape == EXTENDED_RADIAL:
         return extended_radial_evidence(n, s1, s2, prior, n_inputs)
-    return full_evidence(n, s1, s2, prior)
+    return full_evidence(n, s1, s2, prior, 0, s1.size)
 
 
 @kernel
@@ -44,16 +43,11 @@ def give_shape(covariance: Matrix, prior: Vector) -> None:
     if shape == DIAGONAL:
         make_diagonal(covariance)
     elif shape == SPHERICAL:
-        make_spherical(covariance)
+        make_spherical(covariance, covariance.shape[0])
     elif shape == NORMALISED_RADIAL:
         make_normalised_radial(covariance, n_inputs)
     elif shape == EXTENDED_RADIAL:
         make_extended_radial(covariance, n_inputs)
-
-
-def full_evidences(n: Vector, s1: Matrix, s2: NDArray[np.float64], prior: Vector) -> Vector:
-    """log m(S) of each cluster, as if of any covariance, whatever shape the prior names."""
-    return np.array([full_evidence(n[c], s1[c], s2[c], prior) for c in range(n.size)])
 
 
 @kernel

@@ -9,12 +9,12 @@ from bayou.numerics.jit import kernel
 
 
 @kernel
-def spherical_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float:
-    """log m(S) of one cluster: normal and inverse gamma."""
-    d = s1.size
+def spherical_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector, start: int, stop: int) -> float:
+    """log m(S) of some columns of one cluster: normal and inverse gamma."""
+    d = stop - start
     certainty, base, dof = prior[0], prior[1] * d * prior[2], 2.0 + prior[1] * d
     scatter = base
-    for i in range(d):
+    for i in range(start, stop):
         scatter += s2[i, i] - s1[i] * s1[i] / (certainty + n)
     total = -0.5 * n * d * math.log(math.pi) + 0.5 * dof * math.log(base)
     total -= 0.5 * (dof + n * d) * math.log(max(scatter, 1e-12 * base))
@@ -23,9 +23,8 @@ def spherical_evidence(n: float, s1: Vector, s2: Matrix, prior: Vector) -> float
 
 
 @kernel
-def make_spherical(covariance: Matrix) -> None:
-    """The mean variance for all columns."""
-    d = covariance.shape[0]
+def make_spherical(covariance: Matrix, d: int) -> None:
+    """The mean variance for all of the first columns, and no covariance of them."""
     mean = 0.0
     for i in range(d):
         mean += covariance[i, i] / d

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from bayou.contracts import Matrix, Vector
 from bayou.errors import ModelFileError
@@ -104,7 +104,7 @@ def statistics_of(belief: StreamBelief) -> Statistics:
 
 def learn_stream(belief: StreamBelief, rows: Matrix, options: StreamOptions) -> StreamBelief:
     """Learn the rows in order; what comes back may have other clusters."""
-    farthest, row = float(chi2.ppf(UNEXPECTED, rows.shape[1])), 0
+    farthest, row = 2.0 * float(gammaincinv(0.5 * rows.shape[1], UNEXPECTED)), 0  # of the chi-square distribution
     prior = np.array(options.prior)
     while row < len(rows):
         numbers = options.matching, farthest, options.forgetting, prior, options.nearest, LOOK

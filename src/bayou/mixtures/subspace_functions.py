@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Vector
-from bayou.mixtures.evidence import Statistics
+from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.factors import SMALLEST, Factors, covariance_of
 from bayou.mixtures.gaussians import Gaussians
-from bayou.mixtures.joint import LEAST_NOISE, Blocks, blocks_of, joint_gaussians, unseen
+from bayou.mixtures.joint import LITTLE, Blocks, blocks_of, joint_gaussians, predictive_noise
 
 ROUNDS = 6  # until units of noise and subspaces agree
 LEAST_UNIT = 1e-3  # of the noise of an input, squared
@@ -37,9 +37,11 @@ class SubspaceFunctions(NamedTuple):
     unit: Vector
 
 
-def subspace_functions_of(statistics: Statistics, n_inputs: int, most: int) -> SubspaceFunctions:
+def subspace_functions_of(statistics: Statistics, prior: Prior, most: int) -> SubspaceFunctions:
     """The clusters that the sums tell, each with as many factors as the evidence says, and at most so many."""
-    blocks = blocks_of(statistics, n_inputs)
+    blocks = blocks_of(statistics, prior.n_inputs)
+    around = LITTLE * LITTLE * prior.scale / blocks.n[:, None, None] * np.eye(prior.n_inputs)
+    blocks = blocks._replace(inputs=blocks.inputs + around)  # clusters of a single row have a size, too
     unit = _first_units(blocks)
     for _ in range(ROUNDS):
         made, found = _in_units(blocks, unit, most)
@@ -54,7 +56,7 @@ def _in_units(blocks: Blocks, unit: Vector, most: int) -> tuple[Gaussians, list[
     for c, n in enumerate(blocks.n.tolist()):
         factors, slope, noise = _function_of(n, whitened[c], cross[c], np.diagonal(blocks.targets[c]), most)
         inputs[c], slopes[c] = covariance_of(factors) * np.outer(unit, unit), slope / unit[:, None]
-        noises.append(noise * unseen(np.array([n]), factors.loadings.size))
+        noises.append(predictive_noise(noise, np.array(n), factors.loadings.size))
         found.append(factors)
     return joint_gaussians(blocks, inputs, slopes, np.stack(noises)), found
 
@@ -94,8 +96,8 @@ def _function_of(
     values, vectors = np.maximum(values[::-1], SMALLEST * max(values[-1], 1e-300)), vectors[:, ::-1]
     along = vectors.T @ cross
     # Directions are uncorrelated: each explains its own part of the targets, whatever the others do.
-    left = np.maximum(variances - np.cumsum(along**2 / values[:, None], axis=0), LEAST_NOISE)
-    left = np.vstack([np.maximum(variances, LEAST_NOISE), left])
+    explained = np.vstack([np.zeros(n_targets), np.cumsum(along**2 / values[:, None], axis=0)])
+    left = np.maximum(variances - explained, 0.0)
     log_n = math.log(max(n, 2.0))
     best, m = -math.inf, 0
     for count in range(min(most, d) + 1):
@@ -104,7 +106,7 @@ def _function_of(
         if count < d:
             fit += (d - count) * math.log(float(values[count:].mean()))
             numbers += 1.0
-        fit += float(np.log(left[count]).sum())
+        fit += float(np.log((n * left[count] + LITTLE) / (n + LITTLE)).sum())
         numbers += (count + 2.0) * n_targets
         score = -0.5 * n * fit - 0.5 * numbers * log_n
         if score > best:
