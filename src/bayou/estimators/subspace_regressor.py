@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
 from sklearn.base import RegressorMixin
 
 from bayou.contracts import Matrix, State, Vector
 from bayou.encoders.standardizer import check_magnitude
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError, ShapeMismatch
+from bayou.estimators.complete_rows import scaled
 from bayou.estimators.harmony_rows import HarmonyRows, require
 from bayou.estimators.two_view_rows import checked_coverage, values_of
 from bayou.mixtures.conditional import Conditional, conditional, log_density, mixed, quantiles
 from bayou.mixtures.evidence import Prior, Statistics
-from bayou.mixtures.experts import Experts, expert_means, experts_from_gaussians, gate_log_probabilities, learn_experts
+from bayou.mixtures.experts import (
+    Experts,
+    expert_means,
+    experts_from_gaussians,
+    gate_log_probabilities,
+    learn_experts,
+    log_joint_of_experts,
+)
 from bayou.mixtures.gaussians import Gaussians
 from bayou.mixtures.harmony import Mixture, settled
-from bayou.mixtures.joint import local_regressions
+from bayou.mixtures.joint import local_regressions, predictive_noise
 from bayou.mixtures.shapes import EXTENDED_RADIAL, FULL, NORMALISED_RADIAL
-from bayou.mixtures.subspace_functions import SubspaceFunctions, subspace_functions_of
+from bayou.mixtures.subspace_functions import subspace_functions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +42,7 @@ SHAPES = {
     "radial": NORMALISED_RADIAL,
     "extended_radial": EXTENDED_RADIAL,
 }
+LEAST_ROWS = 1e-3  # of an expert that no row is of
 
 
 class SubspaceRegressor(RegressorMixin, HarmonyRows):
@@ -65,6 +75,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
     _one_target: bool
     _target_names: list[Hashable]
     _experts: Experts | None
+    _read: tuple[Mixture, Gaussians, NDArray[np.intp]] | None  # off which sums; what; how many factors
 
     def __init__(
         self,
@@ -104,7 +115,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
             targets, one = self._targets(y, len(rows))
             if not self._begun():
                 self._begin(rows.shape[1], targets.shape[1], one, [], [])
-            self._check_targets(targets, one)
+            self._check_targets(targets)
             self._learn_more(np.hstack([rows, targets]))
         return self
 
@@ -127,7 +138,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
             if bool(target_names) != bool(self._target_names):
                 wanted = f"a dict of {self._target_names}" if self._target_names else "a number or a row"
                 raise InvalidTarget(f"`y` must be {wanted}, as before; got {y!r}.")
-            self._check_targets(targets, one)
+            self._check_targets(targets)
             self._learn_more(np.hstack([row, targets]))
 
     def _begin(
@@ -135,7 +146,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
     ) -> None:
         self._forget_all(n_inputs + n_targets)
         self._names, self._width = names, n_inputs
-        self._one_target, self._target_names, self._experts = one, target_names, None
+        self._one_target, self._target_names, self._experts, self._read = one, target_names, None, None
 
     def _n_inputs(self) -> int:
         return self._width
@@ -146,71 +157,87 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
     def _learn_batch(self, rows: Matrix) -> Mixture:
         mixture = super()._learn_batch(rows)
         prior = mixture.prior
-        return settled(rows, mixture, lambda sums: self._clusters_of(sums, prior), float(self.matching))
+        return settled(rows, mixture, lambda sums: self._functions_of(sums, prior)[0], float(self.matching))
 
-    def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
+    def _functions_of(self, statistics: Statistics, prior: Prior) -> tuple[Gaussians, NDArray[np.intp]]:
+        """Local functions, as Gaussians of inputs and targets, and how many factors each has."""
         if self.component == "subspace":
-            return self._functions_of(statistics, prior).clusters
-        return local_regressions(statistics, prior)
+            most = self._width if self.n_factors is None else int(self.n_factors)
+            made, factors, _ = subspace_functions_of(statistics, prior, most)
+            return made, np.array([one.loadings.size for one in factors])
+        n_factors = 0 if self.component == "radial" else self._width
+        return local_regressions(statistics, prior), np.full(statistics.n.size, n_factors)
 
-    def _functions_of(self, statistics: Statistics, prior: Prior) -> SubspaceFunctions:
-        return subspace_functions_of(statistics, prior, self._width if self.n_factors is None else int(self.n_factors))
+    def _functions(self) -> tuple[Gaussians, NDArray[np.intp]]:
+        """Read off the sums when they are asked for: it takes longer than to learn a row."""
+        mixture = self._known()
+        if self._read is None or self._read[0] is not mixture:
+            self._read = mixture, *self._functions_of(mixture.statistics, mixture.prior)
+        return self._read[1:]
 
     def _take_experts(self, rows: Matrix) -> None:
         """Sharpen the gates of what was learnt from all rows."""
         if self.component == "experts":
             told, d = self._told(rows), self._width
-            start = experts_from_gaussians(self._known().clusters, d, told[:, :d])
-            self._experts = learn_experts(told[:, :d], told[:, d:], start, float(self.matching))
+            x, z = told[:, :d], told[:, d:]
+            found = learn_experts(x, z, experts_from_gaussians(self._functions()[0], d, x), float(self.matching))
+            n = np.exp(log_softmax(log_joint_of_experts(found, x, z), axis=1)).sum(axis=0)
+            n = np.maximum(n, LEAST_ROWS)
+            self._experts = found._replace(noise=predictive_noise(found.noise, n[:, None], np.array(d)))
 
     # --- what was learnt
 
     @property
     def n_factors_(self) -> NDArray[np.intp]:
         """How many directions of each cluster the targets depend on."""
-        self._check_begun()
-        if self.component == "subspace":
-            found = self._functions_of(self._known().statistics, self._known().prior).factors
-            return np.array([factors.loadings.size for factors in found])
-        return np.full(self.n_clusters_, 0 if self.component == "radial" else self._width)
+        return self._functions()[1].copy()
 
     def _given(self, rows: Matrix) -> Conditional:
-        """What inputs tell of targets, in the units of the rows that were learnt."""
-        mixture, d = self._known(), self._width  # first: that of few rows brings their units
-        told = np.ascontiguousarray((rows - self._location[:d]) / self._scale[:d])
+        """What inputs tell of targets, in the units of the targets that were learnt."""
+        clusters, d = self._functions()[0], self._width  # first: those of few rows bring their units
+        told = np.ascontiguousarray(scaled(rows, self._location[:d], self._scale[:d]))
         if self._experts is not None:
             chance = np.exp(gate_log_probabilities(self._experts, told))
-            return self._raw(Conditional(chance, expert_means(self._experts, told), self._experts.noise))
-        return self._raw(conditional(mixture.clusters, told, np.arange(self._location.size) >= d))
-
-    def _raw(self, found: Conditional) -> Conditional:
-        location, scale = self._location[self._width :], self._scale[self._width :]
-        return Conditional(found.chance, location + scale * found.mean, scale**2 * found.variance)
+            return Conditional(chance, expert_means(self._experts, told), self._experts.noise)
+        return conditional(clusters, told, np.arange(self._location.size) >= d)
 
     def _asked(self, X: ArrayLike) -> Conditional:
         self._check_begun()
         return self._given(self._rows(X, reset=False))
 
+    def _centre_and_unit(self) -> tuple[Vector, Vector]:
+        """Of the targets."""
+        return self._location[self._width :], self._scale[self._width :]
+
+    def _moments(self, found: Conditional) -> tuple[Matrix, Matrix]:
+        """Mean and deviation of each target."""
+        (mean, variance), (centre, unit) = mixed(found), self._centre_and_unit()
+        return centre + unit * mean, unit * np.sqrt(variance)
+
+    def _quantiles(self, found: Conditional, probabilities: Vector) -> NDArray[np.float64]:
+        centre, unit = self._centre_and_unit()
+        return np.asarray(centre[:, None] + unit[:, None] * quantiles(found, probabilities))
+
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Expected target of each row; with ``return_std``, also its predictive standard deviation."""
-        mean, variance = (self._formed(part) for part in mixed(self._asked(X)))
-        return (mean, np.sqrt(variance)) if return_std else mean
+        mean, deviation = (self._formed(part) for part in self._moments(self._asked(X)))
+        return (mean, deviation) if return_std else mean
 
     def predict_var(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predictive variance of the target of each row."""
-        return self._formed(mixed(self._asked(X))[1])
+        return self._formed(self._moments(self._asked(X))[1] ** 2)
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.float64]:
         """Central intervals that the targets fall into with this probability: the last axis is (low, high)."""
         tail = 0.5 * (1.0 - checked_coverage(coverage))
-        return self._formed(quantiles(self._asked(X), np.array([tail, 1.0 - tail])))
+        return self._formed(self._quantiles(self._asked(X), np.array([tail, 1.0 - tail])))
 
     def predict_quantiles(self, X: ArrayLike, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
         """Predictive quantiles: the last axis has one per probability in ``alpha``."""
         probabilities = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         if not np.all((probabilities > 0.0) & (probabilities < 1.0)):
             raise InvalidSpec(f"`alpha` must be probabilities between 0 and 1; got {alpha!r}.")
-        return self._formed(quantiles(self._asked(X), probabilities))
+        return self._formed(self._quantiles(self._asked(X), probabilities))
 
     def predict_cluster(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable cluster of each row, by its inputs."""
@@ -220,15 +247,16 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
     def score_samples(self, X: ArrayLike, y: ArrayLike) -> Vector:
         """Log density that was given to the target of each row."""
         found = self._asked(X)
-        targets, one = self._targets(y, len(found.chance))
-        self._check_targets(targets, one)
-        return log_density(found, targets)
+        targets = self._targets(y, len(found.chance))[0]
+        self._check_targets(targets)
+        centre, unit = self._centre_and_unit()
+        return log_density(found, scaled(targets, centre, unit)) - float(np.sum(np.log(unit)))
 
     def predict_one(self, x: Mapping[Hashable, Any] | ArrayLike) -> Any:
         """Expected target of a dict of named values or of one row; 0 before anything was learnt."""
         if not self._begun():
             return 0.0
-        mean = mixed(self._given(self._one_row(x)[0]))[0][0]
+        mean = self._moments(self._given(self._one_row(x)[0]))[0][0]
         if self._target_names:
             return dict(zip(self._target_names, mean.tolist(), strict=True))
         return float(mean[0]) if self._one_target else mean
@@ -242,7 +270,8 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
         from bayou.estimators.mixture_plots import names_of  # noqa: PLC0415  # needs the extra
         from bayou.estimators.regression_plots import plot_regression  # noqa: PLC0415  # needs the extra
 
-        clusters, n_targets = self._known().clusters, self._location.size - self._width
+        self._check_begun()
+        clusters, n_targets = self._functions()[0], self._location.size - self._width
         if (self._width, n_targets) != (1, 1):
             raise InvalidSpec(f"a picture is of one input and one target; there are {self._width} and {n_targets}.")
         rows = None
@@ -257,7 +286,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
     def _line(self, inputs: Vector) -> tuple[Vector, Matrix]:
         """Mean and central 90 % along one input."""
         found = self._given(inputs[:, None])
-        return mixed(found)[0][:, 0], quantiles(found, np.array([0.05, 0.95]))[:, 0]
+        return self._moments(found)[0][:, 0], self._quantiles(found, np.array([0.05, 0.95]))[:, 0]
 
     # --- what comes in
 
@@ -279,9 +308,9 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
         check_magnitude(targets[:, None] if targets.ndim == 1 else targets)
         return (targets[:, None], True) if targets.ndim == 1 else (targets, False)
 
-    def _check_targets(self, targets: Matrix, one: bool) -> None:
+    def _check_targets(self, targets: Matrix) -> None:
         wanted = self._location.size - self._width
-        if targets.shape[1] != wanted or (one and not self._one_target and wanted > 1):
+        if targets.shape[1] != wanted:
             raise ShapeMismatch(f"rows must have {wanted} targets, as before; got {targets.shape[1]}.")
 
     def _check_settings(self) -> None:
@@ -297,6 +326,10 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
                 "`component` must be another than 'experts' for a stream: its gates are learnt from all rows at once "
                 "(`fit`); 'alternative_experts' has gates that follow a stream."
             )
+        if self._begun() and self._mixture is not None:
+            changed = self._mixture.prior.shape != self._shape() or self._experts is not None
+            if changed:
+                raise InvalidSpec(f"`component` must stay what it was, or `fit` begin anew; got {self.component!r}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -328,12 +361,13 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
         require(0 < width < d, "width")
         names = [tuple(name) if isinstance(name, list) else name for name in config["target_names"]]
         require(len(names) in (0, d - width), "target_names")
+        require(d - width == 1 or not config["one_target"], "one_target")
         model._begin(width, d - width, bool(config["one_target"]), [], names)
         model._mixture_from_data(config, arrays)
         if model.component == "experts":
             if "experts.gate" not in arrays:
                 raise ModelFileError("`experts` must be there, if `component` is 'experts'.")
-            k = len(arrays["experts.gate"])
+            k = model._known().statistics.n.size
             shapes = ((k, 1 + width), (k, 1 + width, d - width), (k, d - width))
             parts = (
                 cls._array(arrays, f"experts.{name}", shape)

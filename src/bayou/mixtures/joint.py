@@ -19,7 +19,9 @@ from bayou.mixtures.gaussians import Gaussians, with_covariance
 from bayou.mixtures.shapes import FULL, NORMALISED_RADIAL
 
 LEAST_NOISE = 1e-9  # variance, of standardised targets
-LITTLE = 0.1  # rows that noises are believed to have the variance of all targets from
+LEAST_PART = 1e-11  # of the variance of a target that is noise: less would be lost in rounding
+LITTLE = 0.1  # rows that noises are believed to have the variance of all targets from, if there are no others
+ROUNDING = 1e-14  # of squares, in which means far from zero are subtracted
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # variances that are tried for the prior of a regression
 STRENGTHS = (0.01, 1.0, 4.0, 16.0)
 
@@ -38,7 +40,10 @@ def blocks_of(statistics: Statistics, n_inputs: int) -> Blocks:
     """The parts of the sums, of which the first columns are inputs."""
     n, s1, s2 = statistics
     mean = s1 / n[:, None]
-    covariance = s2 / n[:, None, None] - np.einsum("ki,kj->kij", mean, mean)
+    squares = s2 / n[:, None, None]
+    covariance = squares - np.einsum("ki,kj->kij", mean, mean)
+    own = np.arange(mean.shape[1])
+    covariance[:, own, own] = np.maximum(covariance[:, own, own], 0.0) + ROUNDING * own.size * squares[:, own, own]
     x, z = slice(None, n_inputs), slice(n_inputs, None)
     return Blocks(n, mean, covariance[:, x, x], covariance[:, x, z], covariance[:, z, z])
 
@@ -50,22 +55,43 @@ def joint_gaussians(
     d, n_targets = slope.shape[1:]
     cross = inputs @ slope
     targets = np.swapaxes(slope, 1, 2) @ cross
-    targets[:, np.arange(n_targets), np.arange(n_targets)] += np.maximum(noise, LEAST_NOISE)
+    own = np.arange(n_targets)
+    targets[:, own, own] += np.maximum(noise, LEAST_NOISE + LEAST_PART * targets[:, own, own])
     covariance = np.empty((len(noise), d + n_targets, d + n_targets))
     covariance[:, :d, :d], covariance[:, :d, d:] = inputs, cross
     covariance[:, d:, :d], covariance[:, d:, d:] = np.swapaxes(cross, 1, 2), targets
     return with_covariance(blocks.n / blocks.n.sum(), blocks.mean, covariance)
 
 
-def predictive_noise(left: NDArray[np.float64], n: NDArray[np.float64], n_slopes: int) -> NDArray[np.float64]:
+def unexplained(blocks: Blocks, slope: NDArray[np.float64]) -> Matrix:
+    """The variance of each target that slopes leave, whether or not they are those that leave the least."""
+    told = 2.0 * np.einsum("kit,kit->kt", slope, blocks.cross)
+    told -= np.einsum("kit,kij,kjt->kt", slope, blocks.inputs, slope)
+    left: Matrix = np.maximum(np.diagonal(blocks.targets, axis1=1, axis2=2) - told, 0.0)
+    return left
+
+
+def predictive_noise(left: Matrix, n: Matrix, n_slopes: NDArray[np.integer]) -> Matrix:
     """The variance that a row lies off by which was not learnt, from that of the residuals of those that were.
 
     They are less than the noise by the numbers that were fitted to them; and those numbers are uncertain, which adds as
-    much again. Of no more rows than numbers nothing is known but the variance of all targets, which is 1.
+    much again, and more if rows are few (the mean over normal inputs). That the noise is uncertain, too, makes it a
+    Student t of as many degrees of freedom as rows are left.
+    Of no more rows than numbers nothing is known but the variance of all targets, which is 1.
     """
     numbers = 1.0 + n_slopes
-    spread = (n * left + LITTLE) / (np.maximum(n - numbers, 0.0) + LITTLE)
-    return np.asarray(spread * (1.0 + numbers / n))
+    free = np.maximum(n - numbers, 0.0)
+    believed = little(free)
+    spread = (n * left + believed) / (np.maximum(free - 2.0, 0.0) + believed)
+    leverage = numbers / np.maximum(n - numbers - 1.0, np.minimum(n, numbers))
+    noise: Matrix = np.minimum(spread, np.maximum(left, 1.0)) * (1.0 + leverage)
+    return noise
+
+
+def little(free: Matrix) -> Matrix:
+    """As how many rows the belief in noises counts beside so many: it must not stand in the way of a tiny noise."""
+    rows: Matrix = LITTLE / (1.0 + free) ** 2
+    return rows
 
 
 def local_regressions(statistics: Statistics, prior: Prior) -> Gaussians:
@@ -86,8 +112,8 @@ def local_regressions(statistics: Statistics, prior: Prior) -> Gaussians:
         slope, n_slopes = np.zeros_like(blocks.cross), 0
     else:
         slope, n_slopes = np.asarray(np.linalg.solve(blocks.inputs + around, blocks.cross), dtype=np.float64), d
-    left = np.diagonal(blocks.targets - np.swapaxes(blocks.cross, 1, 2) @ slope, axis1=1, axis2=2)
-    return joint_gaussians(blocks, inputs, slope, predictive_noise(np.maximum(left, 0.0), blocks.n[:, None], n_slopes))
+    left = unexplained(blocks, slope)
+    return joint_gaussians(blocks, inputs, slope, predictive_noise(left, blocks.n[:, None], np.array(n_slopes)))
 
 
 def _most_probable(statistics: Statistics, prior: Prior) -> tuple[float, float]:

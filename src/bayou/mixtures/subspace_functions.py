@@ -22,10 +22,12 @@ from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.factors import SMALLEST, Factors, covariance_of
 from bayou.mixtures.gaussians import Gaussians
-from bayou.mixtures.joint import LITTLE, Blocks, blocks_of, joint_gaussians, predictive_noise
+from bayou.mixtures.joint import LITTLE, Blocks, blocks_of, joint_gaussians, little, predictive_noise, unexplained
 
 ROUNDS = 6  # until units of noise and subspaces agree
 LEAST_UNIT = 1e-3  # of the noise of an input, squared
+AGREED = 1e-4  # relative
+LEAST_WITHIN = 1e-9  # of the variance of an input that is within clusters: of less, that between them is its unit
 RIDGE = 1e-2  # as if so much of a row had no slope, in units of the variance along the factors
 
 
@@ -40,25 +42,40 @@ class SubspaceFunctions(NamedTuple):
 def subspace_functions_of(statistics: Statistics, prior: Prior, most: int) -> SubspaceFunctions:
     """The clusters that the sums tell, each with as many factors as the evidence says, and at most so many."""
     blocks = blocks_of(statistics, prior.n_inputs)
-    around = LITTLE * LITTLE * prior.scale / blocks.n[:, None, None] * np.eye(prior.n_inputs)
-    blocks = blocks._replace(inputs=blocks.inputs + around)  # clusters of a single row have a size, too
-    unit = _first_units(blocks)
+    sized = blocks._replace(inputs=blocks.inputs + _sizes(blocks))
+    unit = _first_units(sized)
     for _ in range(ROUNDS):
-        made, found = _in_units(blocks, unit, most)
-        unit = _noise_units(blocks, found, unit)
-    return SubspaceFunctions(made, found, unit)
+        factors, slopes = _in_units(sized, unit, most)
+        before, unit = unit, _noise_units(sized, factors, unit)
+        if np.all(np.abs(unit - before) <= AGREED * before):
+            break
+    inputs = np.stack([covariance_of(one) * np.outer(before, before) for one in factors])
+    slope = slopes / before[:, None]
+    n_slopes = np.array([[one.loadings.size] for one in factors])
+    noise = predictive_noise(unexplained(blocks, slope), blocks.n[:, None], n_slopes)
+    return SubspaceFunctions(joint_gaussians(blocks, inputs, slope, noise), factors, before)
 
 
-def _in_units(blocks: Blocks, unit: Vector, most: int) -> tuple[Gaussians, list[Factors]]:
-    """The clusters, if the noise is the same for all inputs in these units."""
+def _sizes(blocks: Blocks) -> NDArray[np.float64]:
+    """What is added to the covariances of inputs: clusters of a single row have a size, too, in units of each input."""
+    share = blocks.n / blocks.n.sum()
+    d = blocks.inputs.shape[1]
+    within = share @ np.diagonal(blocks.inputs, axis1=1, axis2=2)
+    apart = blocks.mean[:, :d] - share @ blocks.mean[:, :d]
+    total = within + share @ apart**2
+    size = np.where(within > LEAST_WITHIN * total, within, total)
+    sizes: NDArray[np.float64] = np.diag(np.where(size > 0.0, size, 1.0)) / blocks.n[:, None, None]
+    return LITTLE * LITTLE * sizes
+
+
+def _in_units(blocks: Blocks, unit: Vector, most: int) -> tuple[list[Factors], NDArray[np.float64]]:
+    """Subspaces and slopes, if the noise is the same for all inputs in these units."""
     whitened, cross = blocks.inputs / np.outer(unit, unit), blocks.cross / unit[:, None]
-    inputs, slopes, noises, found = np.empty_like(blocks.inputs), np.empty_like(blocks.cross), [], []
+    found, slopes = [], np.empty_like(cross)
     for c, n in enumerate(blocks.n.tolist()):
-        factors, slope, noise = _function_of(n, whitened[c], cross[c], np.diagonal(blocks.targets[c]), most)
-        inputs[c], slopes[c] = covariance_of(factors) * np.outer(unit, unit), slope / unit[:, None]
-        noises.append(predictive_noise(noise, np.array(n), factors.loadings.size))
+        factors, slopes[c] = _function_of(n, whitened[c], cross[c], np.diagonal(blocks.targets[c]), most)
         found.append(factors)
-    return joint_gaussians(blocks, inputs, slopes, np.stack(noises)), found
+    return found, slopes
 
 
 def _noise_units(blocks: Blocks, found: list[Factors], unit: Vector) -> Vector:
@@ -74,23 +91,33 @@ def _noise_units(blocks: Blocks, found: list[Factors], unit: Vector) -> Vector:
 
 
 def _first_units(blocks: Blocks) -> Vector:
-    """The deviation of each input that the others do not tell, within clusters.
+    """The deviation of each input that the others do not tell, within clusters, each of which may have its own noise.
 
     A noise that is the same for all in some unit of each may have any ratio between inputs, so nothing depends on the
-    units of the rows.
+    units of the rows. Clusters of too few rows tell nothing of it alone: if all are such, they do together.
     """
-    pooled = np.einsum("k,kij->ij", blocks.n / blocks.n.sum(), blocks.inputs)
-    deviation = np.sqrt(np.maximum(np.diagonal(pooled), 1e-300))
-    correlation = pooled / np.outer(deviation, deviation)
+    d = blocks.inputs.shape[1]
+    free = np.maximum(blocks.n - d - 1.0, 0.0)
+    if free.sum() < d:
+        return _alone(np.einsum("k,kij->ij", blocks.n / blocks.n.sum(), blocks.inputs))
+    told = np.stack([np.log(_alone(inputs)) for inputs in blocks.inputs[free > 0.0]])
+    weight = free[free > 0.0] / free.sum()
+    level = told.mean(axis=1, keepdims=True)
+    unit: Vector = np.exp(weight @ (told - level) + weight @ level)
+    return unit
+
+
+def _alone(covariance: Matrix) -> Vector:
+    """The deviation of each column that the others do not tell."""
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+    correlation = covariance / np.outer(deviation, deviation)
     correlation[np.diag_indices_from(correlation)] = 1.0 + 1e-6  # inputs may be copies of each other
     alone: Vector = deviation / np.sqrt(np.diagonal(np.linalg.inv(correlation)))
     return alone
 
 
-def _function_of(
-    n: float, inputs: Matrix, cross: Matrix, variances: Vector, most: int
-) -> tuple[Factors, Matrix, NDArray[np.float64]]:
-    """Subspace, slopes and noises of one cluster."""
+def _function_of(n: float, inputs: Matrix, cross: Matrix, variances: Vector, most: int) -> tuple[Factors, Matrix]:
+    """Subspace and slopes of one cluster."""
     d, n_targets = cross.shape
     values, vectors = np.linalg.eigh(inputs)
     values, vectors = np.maximum(values[::-1], SMALLEST * max(values[-1], 1e-300)), vectors[:, ::-1]
@@ -98,21 +125,17 @@ def _function_of(
     # Directions are uncorrelated: each explains its own part of the targets, whatever the others do.
     explained = np.vstack([np.zeros(n_targets), np.cumsum(along**2 / values[:, None], axis=0)])
     left = np.maximum(variances - explained, 0.0)
-    log_n = math.log(max(n, 2.0))
-    best, m = -math.inf, 0
-    for count in range(min(most, d) + 1):
-        fit = float(np.log(values[:count]).sum())
-        numbers = d + d * count - count * (count - 1) / 2
-        if count < d:
-            fit += (d - count) * math.log(float(values[count:].mean()))
-            numbers += 1.0
-        fit += float(np.log((n * left[count] + LITTLE) / (n + LITTLE)).sum())
-        numbers += (count + 2.0) * n_targets
-        score = -0.5 * n * fit - 0.5 * numbers * log_n
-        if score > best:
-            best, m = score, count
-    rest = float(values[m:].mean()) if m < d else SMALLEST * float(values[0])
-    factors = Factors(vectors[:, :m].copy(), np.maximum(values[:m] - rest, 0.0), rest)
+    count = np.arange(d + 1)
+    rest = np.append(np.cumsum(values[::-1])[::-1] / (d - count[:-1]), 1.0)  # means of those from a place on
+    told = np.concatenate([[0.0], np.cumsum(np.log(values))])
+    believed = little(np.maximum(n - 1.0 - count, 0.0))[:, None]
+    log_left = np.log((n * left + believed) / (n + believed)).sum(axis=1)
+    fit = told + (d - count) * np.log(rest) + log_left
+    numbers = d + d * count - count * (count - 1) / 2 + (count < d) + (count + 2.0) * n_targets
+    score = -0.5 * n * fit - 0.5 * numbers * math.log(max(n, 2.0))
+    m = int(np.argmax(score[: min(most, d) + 1]))
+    noise = float(rest[m]) if m < d else SMALLEST * float(values[0])
+    factors = Factors(vectors[:, :m].copy(), np.maximum(values[:m] - noise, 0.0), noise)
     ridge = RIDGE * float(values[:m].mean()) / n if m else 0.0
     slope = vectors[:, :m] @ (along[:m] / (values[:m, None] + ridge))
-    return factors, slope, left[m]
+    return factors, slope
