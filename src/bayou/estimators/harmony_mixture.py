@@ -12,8 +12,7 @@ from sklearn.base import ClusterMixin, DensityMixin
 
 from bayou.contracts import Matrix, State, Vector
 from bayou.errors import InvalidSpec
-from bayou.estimators.complete_rows import scale_of
-from bayou.estimators.harmony_rows import HarmonyRows, require
+from bayou.estimators.harmony_rows import HarmonyRows, one_unit, require
 from bayou.estimators.labelled_clusters import LabelledClusters
 from bayou.mixtures.conditional import conditional, mixed
 from bayou.mixtures.gaussians import log_joint
@@ -121,10 +120,9 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters, HarmonyRows):
     def _nearest(self) -> int:
         return 0 if self.n_nearest is None else int(self.n_nearest)
 
-    def _take_units(self, rows: Matrix) -> None:
-        super()._take_units(rows)
-        if self.covariance_type == "spherical":  # balls are balls in one unit of all columns
-            self._scale = np.full(rows.shape[1], scale_of(rows).spread)
+    def _scale_of(self, deviation: Vector) -> Vector:
+        """Balls are balls in one unit of all columns."""
+        return one_unit(deviation) if self.covariance_type == "spherical" else super()._scale_of(deviation)
 
     # --- what was learnt
 

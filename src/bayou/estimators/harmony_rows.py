@@ -16,7 +16,17 @@ from bayou.mixtures.gaussians import Gaussians, gaussians_of
 from bayou.mixtures.harmony import Mixture, learn_mixture
 from bayou.mixtures.points import StreamBelief
 from bayou.mixtures.shapes import FULL
-from bayou.mixtures.streaming import BESIDE_SUMS, StreamOptions, begin_stream, learn_stream, resumed, statistics_of
+from bayou.mixtures.streaming import (
+    BESIDE_SUMS,
+    StreamOptions,
+    Units,
+    begin_stream,
+    learn_stream,
+    resumed,
+    retold,
+    statistics_of,
+    units_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,22 +83,34 @@ class HarmonyRows(CompleteRows):
             self._early = self._early[:0]
             self._note_order(self._belief.n.size)
         if first < len(rows):
-            self._learn_told(self._told(rows[first:], first))
+            self._learn_stream(rows[first:], first)
 
-    def _learn_told(self, rows: Matrix) -> None:
+    def _learn_stream(self, rows: Matrix, first: int) -> None:
         """As a stream; looks at how many clusters there are come at the same rows, whatever the chunks."""
         assert self._belief is not None
         assert self._mixture is not None
-        prior, start = self._mixture.prior, 0
+        belief, prior, start = self._belief, self._mixture.prior, 0
         while start < len(rows):
-            part = rows[start : start + BETWEEN_LOOKS - self.n_examples_ % BETWEEN_LOOKS]
-            self._belief = learn_stream(self._belief, part, self._options(prior))
+            seen, doubled = self.n_examples_, next_doubling(self.n_examples_, self._n_first())
+            until = min(next_multiple(seen, BETWEEN_LOOKS), doubled)
+            part = self._told(rows[start : start + until - seen], first + start)
+            belief = learn_stream(belief, part, self._options(prior))
             self.n_examples_ += len(part)
             start += len(part)
+            if self.n_examples_ == doubled:
+                belief, prior = self._retake_units(belief, prior)
             if self.n_examples_ % BETWEEN_LOOKS == 0:
-                self._note_order(self._belief.n.size)
-        statistics = statistics_of(self._belief)
-        self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
+                self._note_order(belief.n.size)
+        statistics = statistics_of(belief)
+        self._belief, self._mixture = belief, Mixture(statistics, self._clusters_of(statistics, prior), prior)
+
+    def _retake_units(self, belief: StreamBelief, prior: Prior) -> tuple[StreamBelief, Prior]:
+        """Whenever rows have doubled: the first of them need not be like all."""
+        location, deviation = units_of(belief)
+        scale = self._scale_of(deviation)
+        belief, prior = retold(belief, prior, Units(location, scale))
+        self._location, self._scale = self._location + self._scale * location, self._scale * scale
+        return belief, prior
 
     def _note_order(self, k: int) -> None:
         if not len(self._orders) or self._orders[-1, 1] != k:
@@ -132,7 +154,11 @@ class HarmonyRows(CompleteRows):
     def _take_units(self, rows: Matrix) -> None:
         self._location = rows.mean(axis=0)
         deviation = rows.std(axis=0)
-        self._scale = np.where(deviation > 1e-12 * np.abs(self._location), np.maximum(deviation, 1e-150), 1.0)
+        self._scale = self._scale_of(np.where(deviation > 1e-12 * np.abs(self._location), deviation, 0.0))
+
+    def _scale_of(self, deviation: Vector) -> Vector:
+        """The unit of each column, if its deviation is this."""
+        return np.where(deviation > 1e-150, deviation, 1.0)
 
     def _told(self, rows: Matrix, first: int = 0) -> Matrix:
         return np.ascontiguousarray(scaled(rows, self._location, self._scale, first))
@@ -222,6 +248,25 @@ class HarmonyRows(CompleteRows):
         self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
         if config["streams"]:
             self._belief = resumed(statistics, {name: arrays[f"stream.{name}"] for name in BESIDE_SUMS})
+
+
+def one_unit(deviation: Vector) -> Vector:
+    """The same unit for all columns: the root of their mean variance."""
+    common = float(np.sqrt(np.mean(np.square(deviation))))
+    return np.full(deviation.size, common if common > 1e-150 else 1.0)
+
+
+def next_multiple(n: int, every: int) -> int:
+    """The first number of rows after these that is so many times another."""
+    return n + every - n % every
+
+
+def next_doubling(n: int, first: int) -> int:
+    """The first number of rows after these that is the first, twice that, four times, ..."""
+    found = first
+    while found <= n:
+        found *= 2
+    return found
 
 
 def require(right: bool, name: str) -> None:

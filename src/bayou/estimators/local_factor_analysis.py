@@ -11,6 +11,7 @@ from sklearn.base import TransformerMixin
 from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidSpec
 from bayou.estimators.harmony_mixture import HarmonyMixture
+from bayou.estimators.harmony_rows import one_unit
 from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.factors import Factors, clusters_along_factors, settle_factors
 from bayou.mixtures.gaussians import Gaussians
@@ -55,19 +56,15 @@ class LocalFactorAnalysis(TransformerMixin, HarmonyMixture):
     def _most_factors(self) -> int:
         return int(self._location.size - 1 if self.n_factors is None else self.n_factors)
 
-    def _take_units(self, rows: Matrix) -> None:
-        super()._take_units(rows)
-        deviation = float(np.sqrt(np.mean(rows.var(axis=0))))
-        self._scale = np.full(rows.shape[1], deviation if deviation > 1e-150 else 1.0)
+    def _scale_of(self, deviation: Vector) -> Vector:
+        return one_unit(deviation)
 
     def _learn_batch(self, rows: Matrix) -> Mixture:
         mixture = settle_factors(rows, super()._learn_batch(rows), self._most_factors(), float(self.matching))
         return mixture._replace(clusters=self._clusters_of(mixture.statistics, mixture.prior))
 
     def _clusters_of(self, statistics: Statistics, prior: Prior) -> Gaussians:
-        found = clusters_along_factors(statistics, self._most_factors())[0]
-        # How arrays lie in memory decides the last bit of products, and a pickle would lay them so.
-        return Gaussians(*(np.ascontiguousarray(part) for part in found))
+        return clusters_along_factors(statistics, self._most_factors())[0]
 
     def _factors(self) -> list[Factors]:
         """Of each cluster, in the common unit."""

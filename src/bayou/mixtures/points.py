@@ -16,6 +16,7 @@ from bayou.numerics.jit import kernel
 
 REFRESH = 5  # points after which covariances follow the sums
 WENT_ON, HELD_BACK = 0, 1
+NOT_NEARLY = 100.0  # by so much less evidence a split is out of the question, also with a few points more or less
 N_SEEN, N_HELD, N_RING, N_STALE = range(4)
 
 
@@ -181,58 +182,118 @@ def objective_of_points(belief: StreamBelief, points: Matrix, matching: float, p
 
 
 @kernel
-def owners_of(belief: StreamBelief, points: Matrix, owners: NDArray[np.int64]) -> None:
-    """The most probable cluster of each point."""
-    joint = np.empty(belief.n.size)
-    for p in range(points.shape[0]):
-        look(belief, points[p], joint)
-        best = 0
-        for c in range(1, joint.size):
-            if joint[c] > joint[best]:
-                best = c
-        owners[p] = best
+def owner_of(belief: StreamBelief, x: Vector, joint: Vector) -> int:
+    """The most probable cluster of a point."""
+    look(belief, x, joint)
+    best = 0
+    for c in range(1, joint.size):
+        if joint[c] > joint[best]:
+            best = c
+    return best
 
 
 @kernel
-def newcomers(
-    belief: StreamBelief, latest: Matrix, owners: NDArray[np.int64], lags: NDArray[np.int64], prior: Vector
-) -> tuple[int, int]:
-    """The cluster whose latest points, and how many of them, are the most clearly another's; -1 if there is none.
-
-    By the evidence of those before and of those since, against that of all: of the sums, one is the other's rest.
-    """
-    k, d = belief.s1.shape
-    s1, s2, rest1, rest2 = np.empty(d), np.empty((d, d)), np.empty(d), np.empty((d, d))
+def best_merge(n: Vector, s1: Matrix, s2: NDArray[np.float64], prior: Vector) -> tuple[int, int, float]:
+    """The two clusters by which, as one, the evidence rises the most, or falls the least; and by how much."""
+    k, d = s1.shape
+    alone = np.empty(k)
     total = 0.0
     for c in range(k):
-        total += belief.n[c]
-    shares = math.lgamma(k + 1.0) - math.lgamma(k + 1.0 + total) - math.lgamma(k) + math.lgamma(k + total)
+        alone[c] = evidence_of(n[c], s1[c], s2[c], prior) + math.lgamma(1.0 + n[c])
+        total += n[c]
+    sum1, sum2 = np.empty(d), np.empty((d, d))
+    first, second, best = 0, 1, -np.inf
+    for a in range(k):
+        for b in range(a + 1, k):
+            for i in range(d):
+                sum1[i] = s1[a, i] + s1[b, i]
+                for j in range(i + 1):
+                    sum2[i, j] = s2[a, i, j] + s2[b, i, j]
+            together = evidence_of(n[a] + n[b], sum1, sum2, prior) + math.lgamma(1.0 + n[a] + n[b])
+            if together - alone[a] - alone[b] > best:
+                first, second, best = a, b, together - alone[a] - alone[b]
+    shares = math.lgamma(k - 1.0) - math.lgamma(k - 1.0 + total) - math.lgamma(k) + math.lgamma(k + total)
+    return first, second, best + shares
+
+
+@kernel
+def has_spread(n: float, s1: Vector, s2: Matrix) -> bool:
+    """Whether sums are those of some points: their covariance is positive."""
+    d = s1.size
+    lower = np.empty((d, d))
+    for i in range(d):
+        for j in range(i + 1):
+            value = s2[i, j] - s1[i] * s1[j] / n
+            for q in range(j):
+                value -= lower[i, q] * lower[j, q]
+            if i == j:
+                if not value > 1e-9 * s2[i, i]:
+                    return False
+                lower[i, i] = math.sqrt(value)
+            else:
+                lower[i, j] = value / lower[j, j]
+    return True
+
+
+@kernel
+def newcomers(belief: StreamBelief, lags: NDArray[np.int64], prior: Vector) -> tuple[int, int]:
+    """The cluster whose latest points, and how many of them, are the most clearly another's; -1 if there is none.
+
+    By the evidence of those before and of those since, against that of all. Some numbers of points are tried, then
+    those about the best: a few points of the wrong side cost much.
+    """
+    k, size = belief.n.size, belief.ring.shape[0]
+    seen = int(belief.tally[N_RING])
+    joint, own, counts = np.empty(k), np.empty((k, size), dtype=np.int64), np.zeros(k, dtype=np.int64)
+    for back in range(1, min(seen, size) + 1):
+        place = (seen - back) % size
+        c = owner_of(belief, belief.ring[place], joint)
+        own[c, counts[c]] = place
+        counts[c] += 1
     best, found, found_lag = 0.0, -1, 0
     for c in range(k):
-        whole = evidence_of(belief.n[c], belief.s1[c], belief.s2[c], prior) + math.lgamma(1.0 + belief.n[c])
-        s1[:], s2[:] = 0.0, 0.0
-        count, which = 0, 0
-        for back in range(1, latest.shape[0] + 1):
-            if which == lags.size or lags[which] > 0.9 * belief.n[c]:
+        whole = evidence_of(belief.n[c], belief.s1[c], belief.s2[c], prior)
+        nearly, nearly_lag, gap = -NOT_NEARLY, 0, 0
+        for which in range(lags.size):
+            gain = gain_of_newcomers(belief, c, own[c], counts[c], lags[which], prior) - whole
+            if gain > nearly:
+                nearly, nearly_lag = gain, lags[which]
+                gap = lags[min(which + 1, lags.size - 1)] - lags[max(which - 1, 0)]
+        for part in range(-4, 5):
+            if nearly_lag == 0:
                 break
-            x = latest[latest.shape[0] - back]
-            if owners[latest.shape[0] - back] != c:
-                continue
-            count += 1
-            for i in range(d):
-                s1[i] += x[i]
-                for j in range(i + 1):
-                    s2[i, j] += x[i] * x[j]
-            if count == lags[which]:
-                some = float(count)
-                rest = belief.n[c] - some
-                for i in range(d):
-                    rest1[i] = belief.s1[c, i] - s1[i]
-                    for j in range(i + 1):
-                        rest2[i, j] = belief.s2[c, i, j] - s2[i, j]
-                gain = evidence_of(some, s1, s2, prior) + evidence_of(rest, rest1, rest2, prior) - whole
-                gain += shares + math.lgamma(1.0 + some) + math.lgamma(1.0 + rest)
-                if gain > best:
-                    best, found, found_lag = gain, c, count
-                which += 1
+            lag = nearly_lag + part * gap // 10
+            gain = gain_of_newcomers(belief, c, own[c], counts[c], lag, prior) - whole
+            if gain > best:
+                best, found, found_lag = gain, c, lag
     return found, found_lag
+
+
+@kernel
+def gain_of_newcomers(
+    belief: StreamBelief, c: int, own: NDArray[np.int64], count: int, lag: int, prior: Vector
+) -> float:
+    """The evidence of a cluster if so many of its latest points are another's, less what labels cost then;
+    -infinity if too few are there, or would be left.
+    """
+    k, d = belief.s1.shape
+    n, some = belief.n[c], float(lag)
+    if lag > count or n - some < max(0.25 * n, 4.0 * min(d + 1, 8)):
+        return -np.inf
+    s1, s2 = np.zeros(d), np.zeros((d, d))
+    for place in range(lag):
+        add_point(1.0, belief.ring[own[place]], s1, s2)
+    rest1, rest2 = np.empty(d), np.empty((d, d))
+    for i in range(d):
+        rest1[i] = belief.s1[c, i] - s1[i]
+        for j in range(i + 1):
+            rest2[i, j] = belief.s2[c, i, j] - s2[i, j]
+    if not has_spread(n - some, rest1, rest2):  # some of these points are the sums' only in part
+        return -np.inf
+    total = 0.0
+    for other in range(k):
+        total += belief.n[other]
+    gain = evidence_of(some, s1, s2, prior) + evidence_of(n - some, rest1, rest2, prior)
+    gain += math.lgamma(1.0 + some) + math.lgamma(1.0 + n - some) - math.lgamma(1.0 + n)
+    gain += math.lgamma(k + 1.0) - math.lgamma(k + 1.0 + total) - math.lgamma(k) + math.lgamma(k + total)
+    return float(gain)

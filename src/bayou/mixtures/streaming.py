@@ -18,7 +18,7 @@ from scipy.special import gammaincinv
 
 from bayou.contracts import Matrix, Vector
 from bayou.errors import ModelFileError
-from bayou.mixtures.evidence import Prior, Statistics, log_evidence, log_shares
+from bayou.mixtures.evidence import Prior, Statistics, learnt_prior, log_evidence, log_shares
 from bayou.mixtures.gaussians import collect, gaussians_of, log_joint
 from bayou.mixtures.harmony import Mixture, halved
 from bayou.mixtures.labels import weigh
@@ -29,22 +29,23 @@ from bayou.mixtures.points import (
     N_SEEN,
     StreamBelief,
     add,
+    best_merge,
     flow_points,
     learn_points,
     look,
     newcomers,
     objective_of_points,
-    owners_of,
+    owner_of,
     refresh,
 )
 from bayou.mixtures.sums import weighed_sums
 
 UNEXPECTED = 0.999  # a point beyond this quantile of every cluster is held back
 RING = 300  # latest points
-LOOK = 100  # points after which to look at the structure
+LOOK, LATER_LOOK, SOON = 50, 100, 1000  # points after which to look at the structure: more often among the first
 STEPS_OF_SPLIT, RATE_OF_SPLIT = 15, 0.7
 GROWN = 1.5  # a cluster is looked at for a split when it has so many times the points that it had
-LAGS = np.array([50, 100, 200])  # latest points of a cluster that may be another
+LAGS = np.array([15, 25, 35, 50, 75, 100, 150, 200, 300])  # latest points of a cluster that may be another
 BESIDE_SUMS = StreamBelief._fields[3:]
 FEWEST = 0.5  # points below which a cluster is gone
 
@@ -102,16 +103,50 @@ def statistics_of(belief: StreamBelief) -> Statistics:
     return Statistics(belief.n.copy(), belief.s1.copy(), belief.s2.copy())
 
 
+class Units(NamedTuple):
+    """Where rows are told from, and in which units."""
+
+    location: Vector
+    scale: Vector
+
+
+def units_of(belief: StreamBelief) -> Units:
+    """Mean and deviation of each column, over all points that count."""
+    total = belief.n.sum()
+    mean = belief.s1.sum(axis=0) / total
+    variance = np.diagonal(belief.s2.sum(axis=0)) / total - mean**2
+    return Units(mean, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def retold(belief: StreamBelief, prior: Prior, units: Units) -> tuple[StreamBelief, Prior]:
+    """The same in other units, and the prior that all clusters tell by now: the first points may have been of one.
+
+    Sums follow from sums, so nothing has to be seen again.
+    """
+    n, s1, s2 = statistics_of(belief)
+    location, scale = units
+    apart = np.einsum("ki,j->kij", s1, location)
+    centred = s2 - apart - np.swapaxes(apart, 1, 2) + n[:, None, None] * np.outer(location, location)
+    statistics = Statistics(n, (s1 - n[:, None] * location) / scale, centred / np.outer(scale, scale))
+    prior = learnt_prior(statistics, prior)
+    held, ring = belief.held.copy(), belief.ring.copy()
+    for points, count in ((held, belief.tally[N_HELD]), (ring, min(belief.tally[N_RING], len(ring)))):
+        points[: int(count)] = (points[: int(count)] - location) / scale
+    made = _belief(statistics, prior, held, ring, belief.tally.copy())
+    return made._replace(tested=belief.tested.copy()), prior
+
+
 def learn_stream(belief: StreamBelief, rows: Matrix, options: StreamOptions) -> StreamBelief:
     """Learn the rows in order; what comes back may have other clusters."""
     farthest, row = 2.0 * float(gammaincinv(0.5 * rows.shape[1], UNEXPECTED)), 0  # of the chi-square distribution
     prior = np.array(options.prior)
     while row < len(rows):
-        numbers = options.matching, farthest, options.forgetting, prior, options.nearest, LOOK
+        every = LOOK if belief.tally[N_SEEN] < SOON else LATER_LOOK
+        numbers = options.matching, farthest, options.forgetting, prior, options.nearest, every
         row, event = learn_points(belief, rows, row, *numbers)
         if event == HELD_BACK:
             belief = _after_holding_back(belief, options)
-        if int(belief.tally[N_SEEN]) % LOOK == 0:
+        if int(belief.tally[N_SEEN]) % every == 0:
             belief = _restructured(belief, options)
     return belief
 
@@ -157,23 +192,29 @@ def _with_held(belief: StreamBelief, statistics: Statistics, held: Matrix, prior
 
 def _restructured(belief: StreamBelief, options: StreamOptions) -> StreamBelief:
     """Drop, merge and split, as the evidence says."""
-    statistics = statistics_of(belief)
-    small = np.flatnonzero(statistics.n < FEWEST)
-    if small.size and small.size < statistics.n.size:
-        statistics = statistics.without(*small)
-    latest = _latest(belief)
-    statistics = _merged(statistics, latest, options)
-    if statistics.n.size < belief.n.size:
-        return _belief(statistics, options.prior, belief.held, belief.ring, belief.tally)
-    if statistics.n.size == options.n_clusters:
+    numbers = np.array(options.prior)
+    merges = belief.n.size > 1 and best_merge(belief.n, belief.s1, belief.s2, numbers)[2] > 0.0
+    if merges or np.any(belief.n < FEWEST):
+        statistics = statistics_of(belief)
+        small = np.flatnonzero(statistics.n < FEWEST)
+        if small.size and small.size < statistics.n.size:
+            statistics = statistics.without(*small)
+        statistics = _merged(statistics, _latest(belief), options)
+        if statistics.n.size < belief.n.size:
+            return _belief(statistics, options.prior, belief.held, belief.ring, belief.tally)
+    if belief.n.size == options.n_clusters:
         return belief
-    owners = np.empty(len(latest), dtype=np.int64)
-    owners_of(belief, latest, owners)
-    finer = _old_and_new(belief, statistics, latest, owners, options.prior)
+    finer = None
+    c, lag = newcomers(belief, LAGS, numbers)
     due = np.flatnonzero(belief.n >= GROWN * belief.tested)
-    if finer is None and due.size:
-        belief.tested[due] = belief.n[due]
-        finer = _halves(statistics, due, latest, owners, options)
+    if c >= 0 or due.size:
+        latest, joint = _latest(belief), np.empty(belief.n.size)
+        owners = np.array([owner_of(belief, point, joint) for point in latest])
+        if c >= 0:
+            finer = _old_and_new(statistics_of(belief), c, latest[owners == c][-lag:])
+        else:
+            belief.tested[due] = belief.n[due]
+            finer = _halves(statistics_of(belief), due, latest, owners, options)
     return belief if finer is None else _belief(finer, options.prior, belief.held, belief.ring, belief.tally)
 
 
@@ -183,14 +224,9 @@ def _latest(belief: StreamBelief) -> Matrix:
     return belief.ring[:seen].copy() if seen <= RING else np.roll(belief.ring, -(seen % RING), axis=0)
 
 
-def _old_and_new(
-    belief: StreamBelief, statistics: Statistics, latest: Matrix, owners: NDArray[np.int64], prior: Prior
-) -> Statistics | None:
-    """All clusters, but one of them in two, those points of it that came of late and those before, if they differ."""
-    c, n = newcomers(belief, latest, owners, LAGS, np.array(prior))
-    if c < 0:
-        return None
-    new = collect(latest[owners == c][-n:], np.ones((n, 1)))
+def _old_and_new(statistics: Statistics, c: int, latest: Matrix) -> Statistics:
+    """All clusters, but one of them in two, those points of it that came of late and those before."""
+    new = collect(latest, np.ones((len(latest), 1)))
     old = Statistics(*(part[c : c + 1] - taken for part, taken in zip(statistics, new, strict=True)))
     return statistics.without(c).beside(old).beside(new)
 
@@ -199,15 +235,10 @@ def _merged(statistics: Statistics, latest: Matrix, options: StreamOptions) -> S
     """The best pair as one, while that raises the evidence; with matching, also that of labels that are not known."""
     prior, matching = options.prior, options.matching
     while statistics.n.size > 1:
-        first, second = np.triu_indices(statistics.n.size, 1)
-        alone = log_evidence(statistics, prior)
-        together = log_evidence(Statistics(*(part[first] + part[second] for part in statistics)), prior)
-        gains = together - alone[first] - alone[second]
-        best = int(np.argmax(gains))
-        i, j = int(first[best]), int(second[best])
+        n, s1, s2 = (np.ascontiguousarray(part) for part in statistics)
+        i, j, gain = best_merge(n, s1, s2, np.array(prior))
         merged = statistics.without(i, j).beside(statistics.joined(i, j))
-        gain = float(gains[best]) + log_shares(merged.n) - log_shares(statistics.n)
-        if matching > 0.0 and len(latest):
+        if matching > 0.0 and gain > 0.0 and len(latest):
             lost = _entropy(statistics, latest, prior) - _entropy(merged, latest, prior)
             gain -= matching * lost * float(statistics.n.sum()) / len(latest)
         if gain <= 0.0:
