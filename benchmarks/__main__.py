@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import dense, ensembles, functions, machine, single, startup
+from benchmarks import dense, ensembles, functions, machine, mixtures, single, startup
 from benchmarks.report import Result, show, write
 from benchmarks.timing import Effort
 
@@ -18,6 +18,9 @@ CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "arrays": single.arrays,
     "dicts": single.dicts,
     "functions": functions.functions,
+    "cluster-streams": mixtures.cluster_streams,
+    "mixtures": mixtures.mixtures,
+    "nearest": mixtures.nearest,
     "ensembles": ensembles.ensembles,
     "start-up": startup.start_up,
 }
