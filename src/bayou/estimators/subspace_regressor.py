@@ -104,6 +104,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
             self._begin(rows.shape[1], targets.shape[1], one, [], [])
             self._learn_all(np.hstack([rows, targets]))
             self._take_experts(np.hstack([rows, targets]))
+            self._functions()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -244,7 +245,7 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
         best: NDArray[np.intp] = np.argmax(self._asked(X).chance, axis=1)
         return best
 
-    def score_samples(self, X: ArrayLike, y: ArrayLike) -> Vector:
+    def log_density(self, X: ArrayLike, y: ArrayLike) -> Vector:
         """Log density that was given to the target of each row."""
         found = self._asked(X)
         targets = self._targets(y, len(found.chance))[0]

@@ -28,7 +28,6 @@ ROUNDS = 6  # until units of noise and subspaces agree
 LEAST_UNIT = 1e-3  # of the noise of an input, squared
 AGREED = 1e-4  # relative
 LEAST_WITHIN = 1e-9  # of the variance of an input that is within clusters: of less, that between them is its unit
-RIDGE = 1e-2  # as if so much of a row had no slope, in units of the variance along the factors
 
 
 class SubspaceFunctions(NamedTuple):
@@ -57,7 +56,10 @@ def subspace_functions_of(statistics: Statistics, prior: Prior, most: int) -> Su
 
 
 def _sizes(blocks: Blocks) -> NDArray[np.float64]:
-    """What is added to the covariances of inputs: clusters of a single row have a size, too, in units of each input."""
+    """What is added to the covariances of inputs, in units of each: clusters of a single row have a size, too.
+
+    It is also the ridge of the slopes.
+    """
     share = blocks.n / blocks.n.sum()
     d = blocks.inputs.shape[1]
     within = share @ np.diagonal(blocks.inputs, axis1=1, axis2=2)
@@ -136,6 +138,4 @@ def _function_of(n: float, inputs: Matrix, cross: Matrix, variances: Vector, mos
     m = int(np.argmax(score[: min(most, d) + 1]))
     noise = float(rest[m]) if m < d else SMALLEST * float(values[0])
     factors = Factors(vectors[:, :m].copy(), np.maximum(values[:m] - noise, 0.0), noise)
-    ridge = RIDGE * float(values[:m].mean()) / n if m else 0.0
-    slope = vectors[:, :m] @ (along[:m] / (values[:m, None] + ridge))
-    return factors, slope
+    return factors, vectors[:, :m] @ (along[:m] / values[:m, None])
