@@ -31,7 +31,7 @@ QUICK = Effort(rounds=3, size=0.5)
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser("benchmarks", description="Compare speed with scikit-learn, River and padasip.")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under a minute, less exact")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under two minutes, less exact")
     parser.add_argument("--json", type=Path, default=Path("out/bench.json"), metavar="PATH", help="where results go")
     parser.add_argument("--only", action="append", choices=CASES, metavar="NAME", help=", ".join(CASES))
     chosen = parser.parse_args(arguments)
