@@ -89,11 +89,12 @@ class HarmonyRows(CompleteRows):
         """As a stream; looks at how many clusters there are come at the same rows, whatever the chunks."""
         assert self._belief is not None
         assert self._mixture is not None
+        self._told(rows, first)  # what is too far away is refused before anything is learnt
         belief, prior, start = self._belief, self._mixture.prior, 0
         while start < len(rows):
             seen, doubled = self.n_examples_, next_doubling(self.n_examples_, self._n_first())
             until = min(next_multiple(seen, BETWEEN_LOOKS), doubled)
-            part = self._told(rows[start : start + until - seen], first + start)
+            part = np.ascontiguousarray((rows[start : start + until - seen] - self._location) / self._scale)
             belief = learn_stream(belief, part, self._options(prior))
             self.n_examples_ += len(part)
             start += len(part)
