@@ -6,10 +6,18 @@ in the paper begins with "beside".
 """
 
 from bayou.papers.claims import Paper
-from bayou.papers.xu import factors, identities, resolution, selection, smoothing
+from bayou.papers.xu import factors, functions, identities, kappa, resolution, selection, smoothing
 
 PAPER = Paper(
     "xu",
     'L. Xu, "Bayesian Ying Yang learning", Scholarpedia 2 (3), 1809, 2007, with its appendix',
-    (identities.EXPERIMENT, resolution.EXPERIMENT, selection.EXPERIMENT, factors.EXPERIMENT, smoothing.EXPERIMENT),
+    (
+        identities.EXPERIMENT,
+        resolution.EXPERIMENT,
+        selection.EXPERIMENT,
+        factors.EXPERIMENT,
+        smoothing.EXPERIMENT,
+        functions.EXPERIMENT,
+        kappa.EXPERIMENT,
+    ),
 )
