@@ -134,6 +134,9 @@ def _tell(model: Any) -> dict[str, Any]:
     if isinstance(model, bayou.HarmonyMixture):
         told = {"n_examples": model.n_examples_, "shares": model.weights_.tolist()}
         return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
+    if isinstance(model, bayou.SubspaceRegressor):
+        told = {"n_examples": model.n_examples_, "shares": model.weights_.tolist()}
+        return told | {"mean": model.predict_interval(_rows(1000, 5)).tolist()}
     if isinstance(model, bayou.BinaryFactorAnalysis):
         told = {"n_examples": model.n_examples_, "components": model.components_.tolist()}
         return told | {"mean": model.score_samples(_rows(1000, 5)).tolist()}
@@ -164,6 +167,10 @@ def _teach(model: Any, start: int, name: str = "") -> None:
         model.partial_fit(rows, rows[:, :2] * [1.0, -0.25] + others)
     elif isinstance(model, bayou.HarmonyMixture):
         model.partial_fit(_rows(start, 120))  # enough for a stream to have begun
+    elif isinstance(model, bayou.SubspaceRegressor):
+        rows = _rows(start, 120)  # enough for a stream to have begun
+        noise = (np.arange(start, start + 120) * 53 % 23 - 11.0) / 32.0
+        model.partial_fit(rows, np.where(rows[:, 0] < 0.0, 2.0 + rows[:, 1], -rows[:, 1]) + noise)
     elif isinstance(model, (bayou.BinaryFactorAnalysis, bayou.RivalPenalisedClustering)):
         model.partial_fit(_rows(start, 210))  # enough for a stream to have begun
     elif not isinstance(model, Learner):

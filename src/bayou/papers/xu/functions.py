@@ -119,7 +119,7 @@ def _parts(x: Matrix, f: Vector, noise: float, n: int, rng: Generator, oracle: V
 LOCAL, PIECES, WAVES = "local", "pieces", "waves"
 WORLDS: dict[str, Local | Pieces | Waves] = {LOCAL: Local(), PIECES: Pieces(), WAVES: Waves()}
 FIT, PASS = "subspace", "subspace, one pass"
-BALLS, CONSTANT, ANY, GATES = "extended radial", "radial", "alternative experts", "experts"
+BALLS, CONSTANT, ANY, GATES = "extended radial", "radial, one pass", "alternative experts", "experts"
 BALLS_PASS, ANY_PASS = f"{BALLS}, one pass", f"{ANY}, one pass"
 LINE, FOREST, ORACLE = "one linear fit", "random forest", "oracle"
 COMPONENTS = {
@@ -134,7 +134,8 @@ COMPONENTS = {
 }
 METHODS = (*COMPONENTS, LINE, FOREST, ORACLE)
 METHODS_OF = {LOCAL: METHODS, PIECES: METHODS[:-1], WAVES: (FIT, PASS, BALLS, LINE, FOREST)}
-SLOW = (BALLS, CONSTANT)  # they need many clusters
+PASSES = (PASS, ANY_PASS, BALLS_PASS, CONSTANT)
+SLOW = (BALLS,)  # it needs many clusters
 QUICK = (LOCAL, PIECES)
 BEHIND = (BALLS, BALLS_PASS, CONSTANT, LINE, FOREST)
 Values: TypeAlias = dict[tuple[str, str], Vector]  # world, method: an error of each sample
@@ -175,7 +176,7 @@ def errors(sample: Regression, seed: int, methods: tuple[str, ...] = METHODS) ->
     for name in methods:
         if name in COMPONENTS:
             model = SubspaceRegressor(component=COMPONENTS[name], seed=seed)
-            (model.partial_fit if name in (PASS, ANY_PASS, BALLS_PASS) else model.fit)(sample.x, sample.z)
+            (model.partial_fit if name in PASSES else model.fit)(sample.x, sample.z)
             told[name] = model.predict(sample.new_x)
             if name == PASS:
                 low, high = model.predict_interval(sample.new_x, 0.9).T
@@ -263,7 +264,7 @@ def picture(values: Values) -> Picture:
         if kept:
             told = [_mean(values[world, method]) for world in kept]
             beside = [list(WORLDS).index(world) + 1 + 0.07 * (place - 5) for world in kept]
-            stroke: Stroke = "squares" if method in (PASS, ANY_PASS, BALLS_PASS, FOREST, ORACLE) else "discs"
+            stroke: Stroke = "squares" if method in (*PASSES, FOREST, ORACLE) else "discs"
             means, spread = [one.mean for one in told], [one.standard_error for one in told]
             series.append(points(method, beside, means, spread, colour, stroke))
     return Picture(
