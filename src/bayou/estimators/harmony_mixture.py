@@ -46,7 +46,7 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters, HarmonyRows):
 
     ``covariance_type`` is the shape of clusters: "full"; "diag", columns vary independently; "spherical", balls in the
     common unit of all columns. With ``n_nearest`` a row is only of so many clusters, those nearest to it: with many
-    clusters 2 save most of the work, and lose little.
+    clusters 2 save work in `fit`, and lose little.
 
     Classes come from few labels: `label` tells those of some rows, `predict_label` those of any.
 

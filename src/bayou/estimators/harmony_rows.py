@@ -51,7 +51,8 @@ class HarmonyRows(CompleteRows):
     _location: Vector
     _scale: Vector
     _early: Matrix
-    _mixture: Mixture | None
+    _mixture: Mixture | None  # what was learnt; of a stream it is told when it is asked for
+    _prior: Prior  # of a stream
     _belief: StreamBelief | None
     _orders: NDArray[np.int64]
     _provisional: Mixture | None  # of a stream that has just begun
@@ -69,6 +70,7 @@ class HarmonyRows(CompleteRows):
         """Further rows, in order."""
         if self._mixture is not None and self._belief is None:  # learnt by `fit`: a stream may go on from there
             self._belief = begin_stream(self._mixture, np.zeros((0, rows.shape[1])))
+            self._prior = self._mixture.prior
         first = 0
         if self._belief is None:
             first = min(self._n_first() - len(self._early), len(rows))
@@ -79,7 +81,7 @@ class HarmonyRows(CompleteRows):
             self._take_units(self._early)
             told = self._told(self._early)
             self._mixture = self._learn_batch(told)
-            self._belief = begin_stream(self._mixture, told)
+            self._belief, self._prior = begin_stream(self._mixture, told), self._mixture.prior
             self._early = self._early[:0]
             self._note_order(self._belief.n.size)
         if first < len(rows):
@@ -88,9 +90,8 @@ class HarmonyRows(CompleteRows):
     def _learn_stream(self, rows: Matrix, first: int) -> None:
         """As a stream; looks at how many clusters there are come at the same rows, whatever the chunks."""
         assert self._belief is not None
-        assert self._mixture is not None
         self._told(rows, first)  # what is too far away is refused before anything is learnt
-        belief, prior, start = self._belief, self._mixture.prior, 0
+        belief, prior, start = self._belief, self._prior, 0
         while start < len(rows):
             seen, doubled = self.n_examples_, next_doubling(self.n_examples_, self._n_first())
             until = min(next_multiple(seen, BETWEEN_LOOKS), doubled)
@@ -102,8 +103,7 @@ class HarmonyRows(CompleteRows):
                 belief, prior = self._retake_units(belief, prior)
             if self.n_examples_ % BETWEEN_LOOKS == 0:
                 self._note_order(belief.n.size)
-        statistics = statistics_of(belief)
-        self._belief, self._mixture = belief, Mixture(statistics, self._clusters_of(statistics, prior), prior)
+        self._belief, self._prior, self._mixture = belief, prior, None
 
     def _retake_units(self, belief: StreamBelief, prior: Prior) -> tuple[StreamBelief, Prior]:
         """Whenever rows have doubled: the first of them need not be like all."""
@@ -166,11 +166,19 @@ class HarmonyRows(CompleteRows):
 
     # --- what was learnt
 
+    def _learnt(self) -> Mixture | None:
+        """The mixture; None while the first rows of a stream are too few."""
+        if self._mixture is None and self._belief is not None:
+            statistics = statistics_of(self._belief)
+            self._mixture = Mixture(statistics, self._clusters_of(statistics, self._prior), self._prior)
+        return self._mixture
+
     def _known(self) -> Mixture:
         """The mixture; of a stream that has just begun, that of its rows so far."""
         self._check_begun()
-        if self._mixture is not None:
-            return self._mixture
+        learnt = self._learnt()
+        if learnt is not None:
+            return learnt
         if self._provisional is None:
             self._take_units(self._early)
             self._provisional = self._learn_batch(self._told(self._early))
@@ -214,13 +222,14 @@ class HarmonyRows(CompleteRows):
     def _mixture_as_data(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a model file has of rows and mixture: config and arrays."""
         config = self._inputs_as_data() | {"names": self._names or None, "n_examples": self.n_examples_}
-        config |= {"learnt": self._mixture is not None, "streams": self._belief is not None}
+        mixture = self._learnt()
+        config |= {"learnt": mixture is not None, "streams": self._belief is not None}
         arrays: dict[str, Any] = {"location": self._location, "scale": self._scale, "early": self._early}
         arrays["orders"] = self._orders
-        if self._mixture is not None:
-            prior = self._mixture.prior
+        if mixture is not None:
+            prior = mixture.prior
             config |= {"prior": list(prior[:3]), "shape": list(prior[3:])}
-            arrays |= {f"sums.{name}": part for name, part in self._mixture.statistics._asdict().items()}
+            arrays |= {f"sums.{name}": part for name, part in mixture.statistics._asdict().items()}
         if self._belief is not None:
             arrays |= {f"stream.{name}": getattr(self._belief, name) for name in BESIDE_SUMS}
         return config, arrays
@@ -249,6 +258,7 @@ class HarmonyRows(CompleteRows):
         self._mixture = Mixture(statistics, self._clusters_of(statistics, prior), prior)
         if config["streams"]:
             self._belief = resumed(statistics, {name: arrays[f"stream.{name}"] for name in BESIDE_SUMS})
+            self._prior = prior
 
 
 def one_unit(deviation: Vector) -> Vector:

@@ -327,8 +327,9 @@ class SubspaceRegressor(RegressorMixin, HarmonyRows):
                 "`component` must be another than 'experts' for a stream: its gates are learnt from all rows at once "
                 "(`fit`); 'alternative_experts' has gates that follow a stream."
             )
-        if self._begun() and self._mixture is not None:
-            changed = self._mixture.prior.shape != self._shape() or self._experts is not None
+        if self._begun() and (self._belief is not None or self._mixture is not None):
+            prior = self._prior if self._mixture is None else self._mixture.prior
+            changed = prior.shape != self._shape() or self._experts is not None
             if changed:
                 raise InvalidSpec(f"`component` must stay what it was, or `fit` begin anew; got {self.component!r}.")
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from bayou.contracts import Matrix, Vector
 from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
-from bayou.mixtures.gaussians import Gaussians, gaussians_of, with_covariance
+from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint, with_covariance
 from bayou.mixtures.shapes import FULL
 from bayou.mixtures.sums import SumsOfNearest, weighed_sums
 
@@ -70,16 +70,16 @@ def flow(
     return Mixture(statistics, clusters, prior)
 
 
-def objective(rows: Matrix, mixture: Mixture, matching: float) -> float:
+def objective(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> float:
     """The evidence of the clusters; with matching, of labels that are not known, too."""
-    statistics, log_likelihood, harmony = weighed_sums(rows, mixture.clusters, 1.0)
+    statistics, log_likelihood, harmony = weighed_sums(rows, mixture.clusters, 1.0, nearest)
     value = float(log_evidence(statistics, mixture.prior).sum()) + log_shares(statistics.n)
     return value + matching * (log_likelihood - harmony)
 
 
 def moved(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> Mixture:
     """Merge, drop and split, one after the other, as long as the objective rises."""
-    value = objective(rows, mixture, matching)
+    value = objective(rows, mixture, matching, nearest)
     for _ in range(MOST_MOVES):
         found = _better(rows, mixture, matching, value, nearest)
         if found is None:
@@ -92,9 +92,10 @@ def _better(
     rows: Matrix, mixture: Mixture, matching: float, value: float, nearest: int
 ) -> tuple[Mixture, float] | None:
     """The best of the simpler mixtures, else of the finer ones, if it is better."""
-    for candidates, steps in ((_simpler(mixture), STEPS_OF_MERGE), (_finer(rows, mixture, matching), STEPS_OF_SPLIT)):
+    for others, steps in ((_simpler, STEPS_OF_MERGE), (_finer, STEPS_OF_SPLIT)):
+        candidates = others(rows, mixture, matching)
         tried = [flow(rows, candidate, matching, RATE_OF_MOVES, steps, False, nearest) for candidate in candidates]
-        valued = [(objective(rows, candidate, matching), candidate) for candidate in tried]
+        valued = [(objective(rows, candidate, matching, nearest), candidate) for candidate in tried]
         if valued:
             best, candidate = max(valued, key=lambda pair: pair[0])
             if best > value:
@@ -102,40 +103,44 @@ def _better(
     return None
 
 
-def _simpler(mixture: Mixture) -> list[Mixture]:
+def _simpler(_rows: Matrix, mixture: Mixture, _matching: float) -> list[Mixture]:
     """With a pair of clusters as one, or without the smallest."""
     statistics, _, prior = mixture
     k = statistics.n.size
     if k == 1:
         return []
     alone = log_evidence(statistics, prior)
-    gains = [
-        (float(log_evidence(statistics.joined(i, j), prior)[0] - alone[i] - alone[j]), i, j)
-        for i in range(k)
-        for j in range(i + 1, k)
-    ]
+    first, second = np.triu_indices(k, 1)
+    together = log_evidence(Statistics(*(part[first] + part[second] for part in statistics)), prior)
+    order = np.argsort(-(together - alone[first] - alone[second]), kind="stable")
     found = []
-    for _, i, j in sorted(gains, reverse=True)[:CANDIDATES]:
+    for i, j in zip(first[order[:CANDIDATES]].tolist(), second[order[:CANDIDATES]].tolist(), strict=True):
         found.append(statistics.without(i, j).beside(statistics.joined(i, j)))
     found.append(statistics.without(int(np.argmin(statistics.n))))
     return [Mixture(candidate, gaussians_of(candidate, prior), prior) for candidate in found]
 
 
 def _finer(rows: Matrix, mixture: Mixture, matching: float) -> list[Mixture]:
-    """With a cluster cut through its mean, along one of its leading axes."""
+    """With a cluster cut through its mean, along one of its leading axes: those whose points gain the most by it."""
     statistics, clusters, _ = mixture
     d = rows.shape[1]
+    owners = np.argmax(log_joint(clusters, rows), axis=1)
     found: list[tuple[float, int, Mixture]] = []
     for k in range(statistics.n.size):
-        if statistics.n[k] < 4 * min(d + 1, 8):
+        own = rows[owners == k]
+        if statistics.n[k] < 4 * min(d + 1, 8) or not len(own):
             continue
+        before = _value(own, clusters, matching)
         values, vectors = np.linalg.eigh(clusters.covariance[k])
         for axis in range(1, min(AXES, d) + 1):
             candidate = cut(mixture, k, float(np.sqrt(values[-axis])), vectors[:, -axis])
-            _, log_likelihood, harmony = weighed_sums(rows, candidate.clusters, 1.0)
-            rank = matching * log_likelihood + (1.0 - matching) * harmony
-            found.append((rank, len(found), candidate))
+            found.append((_value(own, candidate.clusters, matching) - before, len(found), candidate))
     return [candidate for _, _, candidate in sorted(found, reverse=True)[:CANDIDATES]]
+
+
+def _value(rows: Matrix, clusters: Gaussians, matching: float) -> float:
+    _, log_likelihood, harmony = weighed_sums(rows, clusters, 1.0)
+    return matching * log_likelihood + (1.0 - matching) * harmony
 
 
 def cut(mixture: Mixture, k: int, deviation: float, axis: Vector) -> Mixture:

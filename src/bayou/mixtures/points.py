@@ -193,6 +193,14 @@ def owner_of(belief: StreamBelief, x: Vector, joint: Vector) -> int:
 
 
 @kernel
+def owners_of(belief: StreamBelief, points: Matrix, owners: NDArray[np.int64]) -> None:
+    """The most probable cluster of each point."""
+    joint = np.empty(belief.n.size)
+    for p in range(points.shape[0]):
+        owners[p] = owner_of(belief, points[p], joint)
+
+
+@kernel
 def best_merge(n: Vector, s1: Matrix, s2: NDArray[np.float64], prior: Vector) -> tuple[int, int, float]:
     """The two clusters by which, as one, the evidence rises the most, or falls the least; and by how much."""
     k, d = s1.shape

@@ -35,7 +35,7 @@ from bayou.mixtures.points import (
     look,
     newcomers,
     objective_of_points,
-    owner_of,
+    owners_of,
     refresh,
 )
 from bayou.mixtures.sums import weighed_sums
@@ -208,8 +208,9 @@ def _restructured(belief: StreamBelief, options: StreamOptions) -> StreamBelief:
     c, lag = newcomers(belief, LAGS, numbers)
     due = np.flatnonzero(belief.n >= GROWN * belief.tested)
     if c >= 0 or due.size:
-        latest, joint = _latest(belief), np.empty(belief.n.size)
-        owners = np.array([owner_of(belief, point, joint) for point in latest])
+        latest = _latest(belief)
+        owners = np.empty(len(latest), dtype=np.int64)
+        owners_of(belief, latest, owners)
         if c >= 0:
             finer = _old_and_new(statistics_of(belief), c, latest[owners == c][-lag:])
         else:
