@@ -274,6 +274,8 @@ def picture(values: Values) -> Picture:
         "root mean square error",
         tuple(series),
         logarithmic="y",
+        xlim=(0.5, 5.2),  # the legend is long
+        legend="center right",
     )
 
 
