@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayou import HarmonyMixture
+from bayou import HarmonyMixture, SubspaceRegressor
 from bayou.mixtures.evidence import Prior, Statistics, log_evidence, log_shares
 from bayou.mixtures.gaussians import collect, gaussians_of, log_joint
 from bayou.mixtures.harmony import Mixture, learn_mixture
@@ -148,3 +148,25 @@ def test_streams_stay_positive() -> None:
         assert np.all(belief.n > 0.0)
         assert np.isfinite(belief.whitening).all()
         assert np.isfinite(belief.constant).all()
+
+
+@pytest.mark.parametrize("jump", [1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("component", ["subspace", "extended_radial", "radial", "alternative_experts"])
+@pytest.mark.skipif(not COMPILED, reason="long streams need compiled kernels")
+def test_streams_may_jump(jump: float, component: str) -> None:
+    """By so many deviations: sums lose digits there, but nothing becomes NaN."""
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(300, 2))
+    targets = rows @ [1.0, 2.0] + 0.1 * rng.normal(size=300)
+    model = SubspaceRegressor(component=component).partial_fit(rows, targets).partial_fit(rows + jump, targets)
+    assert np.all(np.isfinite(model.predict(np.concatenate([rows, rows + jump]))))
+
+
+@pytest.mark.skipif(not COMPILED, reason="many mixtures need compiled kernels")
+def test_there_are_never_more_clusters_than_said() -> None:
+    """A ring, of which any number of clusters could be made."""
+    angle = np.random.default_rng(9).uniform(0.0, 2.0 * np.pi, 600)
+    rows = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for most in (1, 2, 5):
+        assert HarmonyMixture(most, matching=1.0).fit(rows).n_clusters_ <= most
+        assert HarmonyMixture(most, matching=1.0).partial_fit(rows).n_clusters_ <= most

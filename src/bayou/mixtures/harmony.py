@@ -15,7 +15,7 @@ raises the evidence of the clusters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,9 @@ class Mixture(NamedTuple):
     statistics: Statistics
     clusters: Gaussians
     prior: Prior
+
+
+Way: TypeAlias = Callable[[Matrix, Mixture, float], list[Mixture]]
 
 
 def least_share(n: int, d: int) -> float:
@@ -77,11 +80,12 @@ def objective(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0)
     return value + matching * (log_likelihood - harmony)
 
 
-def moved(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> Mixture:
-    """Merge, drop and split, one after the other, as long as the objective rises."""
+def moved(rows: Matrix, mixture: Mixture, matching: float, n_clusters: int, nearest: int = 0) -> Mixture:
+    """Merge, drop and split into at most so many, one after the other, as long as the objective rises."""
     value = objective(rows, mixture, matching, nearest)
     for _ in range(MOST_MOVES):
-        found = _better(rows, mixture, matching, value, nearest)
+        ways = (_simpler, STEPS_OF_MERGE), (_finer, STEPS_OF_SPLIT)
+        found = _better(rows, mixture, matching, value, nearest, ways[: 1 + (mixture.statistics.n.size < n_clusters)])
         if found is None:
             return mixture
         mixture, value = found
@@ -89,10 +93,10 @@ def moved(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> 
 
 
 def _better(
-    rows: Matrix, mixture: Mixture, matching: float, value: float, nearest: int
+    rows: Matrix, mixture: Mixture, matching: float, value: float, nearest: int, ways: tuple[tuple[Way, int], ...]
 ) -> tuple[Mixture, float] | None:
-    """The best of the simpler mixtures, else of the finer ones, if it is better."""
-    for others, steps in ((_simpler, STEPS_OF_MERGE), (_finer, STEPS_OF_SPLIT)):
+    """The best of the mixtures that one way leads to, else of those by the next, if it is better."""
+    for others, steps in ways:
         candidates = others(rows, mixture, matching)
         tried = [flow(rows, candidate, matching, RATE_OF_MOVES, steps, False, nearest) for candidate in candidates]
         valued = [(objective(rows, candidate, matching, nearest), candidate) for candidate in tried]
@@ -195,14 +199,14 @@ def learn_mixture(
     else:
         mixture = broad_start(rows, first_prior(n_clusters, rows.shape[1], shape, n_inputs), n_clusters, rng)
         mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
-        mixture = moved(rows, mixture, 1.0, nearest)
-        mixture = moved(rows, with_learnt_prior(mixture), 1.0, nearest)
+        mixture = moved(rows, mixture, 1.0, n_clusters, nearest)
+        mixture = moved(rows, with_learnt_prior(mixture), 1.0, n_clusters, nearest)
         if matching < 1.0:
             mixture = flow(rows, mixture, matching, RATE, HARMONY_STEPS, nearest=nearest)
-            mixture = moved(rows, mixture, matching, nearest)
+            mixture = moved(rows, mixture, matching, n_clusters, nearest)
     for _ in range(MOST_ROUNDS):
         k = mixture.statistics.n.size
-        mixture = moved(rows, with_learnt_prior(mixture), matching, nearest)
+        mixture = moved(rows, with_learnt_prior(mixture), matching, n_clusters, nearest)
         if mixture.statistics.n.size == k:
             break
     return mixture

@@ -65,7 +65,7 @@ def tell_cluster(
         for j in range(i + 1):
             value = s2[i, j] - n * mean[i] * mean[j]
             if i == j:
-                value += strength * scale
+                value = max(value, 0.0) + strength * scale  # far from zero, rounding may leave less than nothing
             covariance[i, j] = value / (n + strength)
             covariance[j, i] = covariance[i, j]
     give_shape(covariance, prior)
