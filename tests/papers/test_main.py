@@ -99,7 +99,7 @@ def test_every_figure_is_drawn_and_told(quick_run: QuickRun) -> None:
     assert pictures >= {"opper1998-figure-1", "opper1998-figure-2", "deoliveira2007-figure-1"}
     for name in pictures:
         assert (quick_run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert len((quick_run.folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()) > 20
+        assert len((quick_run.folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()) > 5
 
 
 def test_no_two_series_of_a_figure_have_the_same_name(quick_run: QuickRun) -> None:

@@ -16,6 +16,7 @@ from bayou.papers.deoliveira2007 import errata
 from bayou.papers.deoliveira2007 import figure_1 as bona
 from bayou.papers.ensembles import Student, Threshold, run_replicas
 from bayou.papers.opper1998 import figure_1, figure_2, section_6, section_8
+from bayou.papers.xu import counting
 from bayou.theory import perceptron_curve
 from tests.papers.quick import QuickRun
 
@@ -135,3 +136,8 @@ def test_perfect_alpha_is_where_the_error_vanishes() -> None:
     alpha = section_6.perfect_alpha()
     below, above = perceptron_curve("ising", [alpha - 1e-4, alpha + 1e-4]).error
     assert below > 0.0 == above
+
+
+def test_the_picture_of_selection_has_every_method(quick_run: QuickRun) -> None:
+    told = (quick_run.folder / "xu-selection.csv").read_text(encoding="utf-8")
+    assert all(method in told for method in counting.METHODS)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,9 @@ from scipy.stats import multivariate_normal, norm
 from bayou.mixtures.gaussians import log_joint, with_covariance
 from bayou.mixtures.labels import yang
 from bayou.numerics.jit import COMPILED
-from bayou.papers.__main__ import main
 from bayou.papers.claims import judge
 from bayou.papers.ensembles import Estimate
-from bayou.papers.xu import PAPER, counting, factors, identities, literal, resolution, selection
+from bayou.papers.xu import counting, factors, identities, literal, resolution, selection
 from bayou.papers.xu.world import Clusters, Sample, Subspaces, nearest, standardised
 
 TWO = Sample(
@@ -306,38 +303,11 @@ def test_factors_that_are_not_those_of_the_world_are_noticed() -> None:
 # --- claims
 
 
-@pytest.fixture(scope="module")
-def quick_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[dict[str, object]], Path]:
-    if not COMPILED:
-        pytest.skip("ensembles need compiled kernels")
-    folder = tmp_path_factory.mktemp("papers")
-    code = main(["run", "xu", "--quick", "--output", str(folder)])
-    return code, json.loads((folder / "claims.json").read_text(encoding="utf-8")), folder
-
-
-def test_quick_claims_hold_but_for_the_errata(quick_rows: tuple[int, list[dict[str, object]], Path]) -> None:
-    """Each within 3 of its own standard errors, with seed 0."""
-    code, rows, _ = quick_rows
-    claims = [claim for experiment in PAPER.experiments for claim in experiment.judged(quick=True)]
-    assert sorted(str(row["quantity"]) for row in rows) == sorted(claim.quantity for claim in claims)
-    failed = {row["quantity"] for row in rows if not row["holds"]}
-    assert failed == {claim.quantity for claim in claims if claim.erratum}
-    assert code == 0
-
-
 def test_a_claim_of_selection_can_fail() -> None:
     """A method that is right in 60 % of 24 samples is not one that is right in 95 %."""
     claim = selection.COUNTED["B"]
     assert judge(claim, None, selection.share([True] * 23 + [False])).holds
     assert not judge(claim, None, selection.share([True] * 14 + [False] * 10)).holds
-
-
-def test_pictures_have_every_method(quick_rows: tuple[int, list[dict[str, object]], Path]) -> None:
-    folder = quick_rows[2]
-    for name in ("xu-selection", "xu-resolution"):
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    told = (folder / "xu-selection.csv").read_text(encoding="utf-8")
-    assert all(method in told for method in counting.METHODS)
 
 
 def test_densities_of_the_identities_are_those_of_the_mixture() -> None:
