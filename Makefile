@@ -46,10 +46,10 @@ format: $(READY) ## Put the sources in the form that lint asks for
 bench: $(READY) ## Compare speed with scikit-learn, River and padasip
 	$(BIN)/python -m benchmarks
 
-papers: $(READY) ## Reproduce every figure and table of the papers, in about ten minutes
+papers: $(READY) ## Reproduce every figure and table of the papers, in about a quarter of an hour
 	$(BIN)/python -m bayou.papers run --all
 
-papers-quick: $(READY) ## Reproduce those that are quick, with fewer replicas, in little more than a minute
+papers-quick: $(READY) ## Reproduce those that are quick, with fewer replicas, in about two minutes
 	$(BIN)/python -m bayou.papers run --all --quick
 
 clean: ## Remove the environment and everything generated
