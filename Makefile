@@ -46,7 +46,7 @@ format: $(READY) ## Put the sources in the form that lint asks for
 bench: $(READY) ## Compare speed with scikit-learn, River and padasip
 	$(BIN)/python -m benchmarks
 
-papers: $(READY) ## Reproduce every figure and table of the papers, in about a quarter of an hour
+papers: $(READY) ## Reproduce every figure and table of the papers, in about twenty minutes
 	$(BIN)/python -m bayou.papers run --all
 
 papers-quick: $(READY) ## Reproduce those that are quick, with fewer replicas, in about two minutes
