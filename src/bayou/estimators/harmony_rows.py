@@ -93,20 +93,20 @@ class HarmonyRows(CompleteRows):
         self._told(rows, first)  # what is too far away is refused before anything is learnt
         belief, prior, start = self._belief, self._prior, 0
         while start < len(rows):
-            seen, doubled = self.n_examples_, next_doubling(self.n_examples_, self._n_first())
-            until = min(next_multiple(seen, BETWEEN_LOOKS), doubled)
+            seen, grown = self.n_examples_, next_growth(self.n_examples_, self._n_first())
+            until = min(next_multiple(seen, BETWEEN_LOOKS), grown)
             part = np.ascontiguousarray((rows[start : start + until - seen] - self._location) / self._scale)
             belief = learn_stream(belief, part, self._options(prior))
             self.n_examples_ += len(part)
             start += len(part)
-            if self.n_examples_ == doubled:
+            if self.n_examples_ == grown:
                 belief, prior = self._retake_units(belief, prior)
             if self.n_examples_ % BETWEEN_LOOKS == 0:
                 self._note_order(belief.n.size)
         self._belief, self._prior, self._mixture = belief, prior, None
 
     def _retake_units(self, belief: StreamBelief, prior: Prior) -> tuple[StreamBelief, Prior]:
-        """Whenever rows have doubled: the first of them need not be like all."""
+        """Whenever there are half as many rows more: the first of them need not be like all."""
         location, deviation = units_of(belief)
         scale = self._scale_of(deviation)
         belief, prior = retold(belief, prior, Units(location, scale))
@@ -272,11 +272,11 @@ def next_multiple(n: int, every: int) -> int:
     return n + every - n % every
 
 
-def next_doubling(n: int, first: int) -> int:
-    """The first number of rows after these that is the first, twice that, four times, ..."""
+def next_growth(n: int, first: int) -> int:
+    """The first number of rows after these that is the first, half as many more, half as many more than that, ..."""
     found = first
     while found <= n:
-        found *= 2
+        found += found // 2
     return found
 
 
