@@ -8,6 +8,7 @@ counts are always those of the clusters as they are now: labels outlast clusters
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -46,13 +47,13 @@ class LabelledClusters(CompleteRows):
     _labelled: Labelled | None
     _class_chances: tuple[object, Matrix] | None  # P(class | cluster), and the clusters of which it was computed
 
+    @abstractmethod
     def _clusters_now(self) -> object:
         """The clusters: another object whenever they have changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _chances(self, rows: Matrix) -> Matrix:
         """The probability of each cluster, per row."""
-        raise NotImplementedError
 
     def label(self, X: ArrayLike, y: ArrayLike | Iterable[Any]) -> None:
         """Tell the labels of some rows, which need not be among those that were learnt, and are not learnt by this.
