@@ -48,7 +48,7 @@ def source_hash(package: Path) -> str:
     for part, paths in parts.items():
         sources = [path.read_bytes() for path in paths]
         defines_kernels = any(b"numerics.jit" in source or b"numerics import jit" in source for source in sources)
-        if defines_kernels or part in ("contracts.py", "numerics"):
+        if defines_kernels or part in ("contracts", "numerics"):
             for path, source in zip(paths, sources, strict=True):
                 digest.update(f"{path.relative_to(package)} {len(source)} ".encode())
                 digest.update(source)
