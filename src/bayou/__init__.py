@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayou.contracts import SparseRows
     from bayou.encoders import (
         Additive,
         CubicSplines,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         Rosenblatt,
         ScheduledPoint,
         ShiftedPoint,
+        SparseDiagonalGaussian,
         SphericalGaussian,
         VariationalPerceptron,
     )
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from bayou.risk_learner import IncrementalRiskLearner
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
+    from bayou.sparse_learner import SparseLearner
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
 
 __version__ = "0.1.0"
@@ -141,6 +144,9 @@ __all__ = [
     "ShiftedPerceptron",
     "ShiftedPoint",
     "Softmax",
+    "SparseDiagonalGaussian",
+    "SparseLearner",
+    "SparseRows",
     "SphericalGaussian",
     "Standardizer",
     "Step",
@@ -156,6 +162,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "contracts": "SparseRows",
     "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor "
@@ -170,11 +177,12 @@ _NAMES = {
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian FunctionNorm LowRankGaussian NaturalGradient "
     "NormalInverseGamma NormalisedGradient OnlineGradient RecursiveLeastSquares Rosenblatt ScheduledPoint "
-    "ShiftedPoint SphericalGaussian VariationalPerceptron",
+    "ShiftedPoint SparseDiagonalGaussian SphericalGaussian VariationalPerceptron",
     "prediction": "Prediction",
     "risk_learner": "IncrementalRiskLearner",
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
+    "sparse_learner": "SparseLearner",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}

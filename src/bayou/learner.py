@@ -261,12 +261,16 @@ class Learner:
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
                 "weights. No row was learnt."
             )
+        return self._count(record, targets, single)
+
+    def _count(self, record: Matrix, targets: Vector, single: bool = False) -> Prediction:
+        """So many examples and so much evidence more; what the record tells of them."""
         prediction = Prediction(self.likelihood, record, single)
         values = record[0, :, -1] if self._vector else record[:, -1]
         if values.size and values[0] != values[0]:  # NaN: this rule does not compute the evidence
             values = self.likelihood.log_weight(targets, prediction.latent)
         self.log_evidence += float(values[0]) if values.size == 1 else float(values.sum())
-        self.n_examples += len(rows)
+        self.n_examples += len(targets)
         return prediction
 
     def _latents(self, rows: Array, mask: Mask) -> Latent:

@@ -4,6 +4,7 @@ FullGaussian             every correlation between weights                    O(
 NormalInverseGamma       the same, and the noise of a regression is learnt    O(d^2)
 LowRankGaussian          a diagonal and a few correlated directions           O(d * rank)
 DiagonalGaussian         independent weights                                  O(d)
+SparseDiagonalGaussian   the same, for rows of which most entries are zero    O(entries)
 SphericalGaussian        independent weights of one common variance           O(d)
 FunctionNorm             a function that changes as little as it can          O(d)
 BinaryWeights            independent weights that are -1 or +1                O(d)
@@ -33,6 +34,7 @@ from bayou.posteriors.recursive_least_squares import RecursiveLeastSquares
 from bayou.posteriors.rosenblatt import Rosenblatt
 from bayou.posteriors.scheduled_point import ScheduledPoint
 from bayou.posteriors.shifted_point import ShiftedPoint
+from bayou.posteriors.sparse_diagonal_gaussian import SparseDiagonalGaussian
 from bayou.posteriors.spherical_gaussian import SphericalGaussian
 from bayou.posteriors.variational_perceptron import VariationalPerceptron
 
@@ -50,6 +52,7 @@ __all__ = [
     "Rosenblatt",
     "ScheduledPoint",
     "ShiftedPoint",
+    "SparseDiagonalGaussian",
     "SphericalGaussian",
     "VariationalPerceptron",
 ]
