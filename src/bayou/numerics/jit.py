@@ -9,6 +9,7 @@ plain functions and their own addresses.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import shutil
 import tempfile
@@ -112,6 +113,14 @@ def vectorized_kernel(function: F) -> F:
     return _compile(function, fastmath=REORDERING, forceinline=True)
 
 
+def borrowing_kernel(function: F) -> F:
+    """A vectorized kernel that allocates nothing and keeps no array: without counting references to those it is given.
+
+    Else a kernel that hands arrays to others counts them at every call, which is more than a short row costs.
+    """
+    return _compile(function, fastmath=REORDERING, forceinline=True, _nrt=False)
+
+
 def rebound(template: F, module: str, **callees: Kernel) -> F:
     """A copy of a plain function that calls these kernels where it names them; to be compiled for that module.
 
@@ -146,7 +155,9 @@ def callee(*_: Any) -> Any:
 
 _ENTRIES: dict[int, Kernel] = {
     4: lambda a, b, c, d: callee(a, b, c, d),  # noqa: PLW0108  # names callee
+    6: lambda a, b, c, d, e, f: callee(a, b, c, d, e, f),  # noqa: PLW0108  # names callee
     8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108  # names callee
+    10: lambda a, b, c, d, e, f, g, h, i, j: callee(a, b, c, d, e, f, g, h, i, j),  # noqa: PLW0108  # names callee
 }
 
 
@@ -244,3 +255,100 @@ def addresses(functions: Sequence[tuple[Pointer, Callable[..., Any]]]) -> Any:
     for pointer, function in functions:
         table[pointer.slot] = pointer.address(function)
     return table if COMPILED else tuple(table)
+
+
+class Writer:
+    """Machine code for short vectors of one type of number, written out where a compiler would not find the registers.
+
+    Arrays are the places where they begin, indices count numbers, and all are values of the machine but for the whole
+    numbers that `plus` and `times` also take. A product and a sum become one operation on machines that have it.
+    """
+
+    BYTES = 32
+
+    def __init__(self, builder: Any, number: Any, size: int) -> None:
+        self.builder, self.size, self.lanes = builder, size, self.BYTES // size
+        self.vector = ir.VectorType(number, self.lanes)
+        self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
+
+    def plus(self, a: Any, b: Any) -> Any:
+        return self.builder.add(a, _index(b) if isinstance(b, int) else b)
+
+    def times(self, a: Any, b: Any) -> Any:
+        return self.builder.mul(a, _index(b) if isinstance(b, int) else b)
+
+    def load(self, array: Any, index: Any) -> Any:
+        value = self.builder.load(self._place(array, index))
+        value.align = self.size
+        return value
+
+    def store(self, value: Any, array: Any, index: Any) -> None:
+        self.builder.store(value, self._place(array, index)).align = self.size
+
+    def spread(self, array: Any, index: Any) -> Any:
+        """One number, in all places of a vector."""
+        nothing, first = ir.Constant(self.vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        number = self.builder.insert_element(nothing, self.builder.load(self.builder.gep(array, [index])), first)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(number, nothing, everywhere)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a * b + c."""
+        product = self.builder.fmul(a, b, flags=("contract",))
+        return self.builder.fadd(product, c, flags=("contract",))
+
+    def zero_unless(self, flag: Any, value: Any) -> Any:
+        return self.builder.select(self.builder.icmp_signed("!=", flag, _index(0)), value, self.zeros)
+
+    def loop(self, count: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+        """So many rounds of ``values = body(round, values)``; what they are in the end."""
+        before, builder = self.builder.block, self.builder
+        head, inside, after = (builder.function.append_basic_block(name) for name in ("head", "inside", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        index, carried = builder.phi(_index(0).type), [builder.phi(value.type) for value in values]
+        builder.cbranch(builder.icmp_signed("<", index, count), inside, after)
+        builder.position_at_end(inside)
+        changed = [self.plus(index, 1), *body(index, carried)]
+        for phi, first, later in zip([index, *carried], [_index(0), *values], changed, strict=True):
+            phi.add_incoming(first, before)
+            phi.add_incoming(later, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return carried
+
+    def _place(self, array: Any, index: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(array, [index]), self.vector.as_pointer())
+
+
+def _index(value: int) -> Any:
+    return ir.Constant(ir.IntType(64), value)
+
+
+def written(write: Callable[..., None], plain: F) -> F:
+    """A function for kernels with code of its own: ``write(writer, *arguments)``, and in plain Python, ``plain``.
+
+    It takes arrays of one type of number, in C order, and whole numbers, and returns nothing. In a kernel it must be a
+    module-level name.
+    """
+    if not COMPILED:
+        return plain
+
+    def codegen(context: Any, builder: Any, given: Any, arguments: Any) -> Any:
+        number = next(kind.dtype for kind in given.args if isinstance(kind, types.Array))
+        writer = Writer(builder, context.get_data_type(number), number.bitwidth // 8)
+        passed = [
+            _begin(context, builder, kind, value) if isinstance(kind, types.Array) else value
+            for kind, value in zip(given.args, arguments, strict=True)
+        ]
+        write(writer, *passed)
+        return context.get_dummy_value()
+
+    def typed(_: Any, *given: Any) -> Any:
+        return types.void(*(kind if isinstance(kind, types.Array) else types.intp for kind in given)), codegen
+
+    names = ["typing", *inspect.signature(plain).parameters]  # numba wants to know how many there are
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    emitted: F = intrinsic(typed)
+    return emitted

@@ -16,7 +16,7 @@ from bayou.contracts import Array, Mask, Matrix, SparsePosterior, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.factor import aligned
 from bayou.numerics.instructions import pair_at, prefetch_pair, put_pair
-from bayou.numerics.jit import vectorized_kernel
+from bayou.numerics.jit import borrowing_kernel, vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.pointers import call_vector_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -72,7 +72,7 @@ def absorb(belief: SparseDiagonalBelief, x: Array, slope: float, precision: floa
         move(belief.weights, j, x[j], site)
 
 
-@vectorized_kernel
+@borrowing_kernel
 def narrowed(weights: Array, slope: float, precision: float, variance: float) -> tuple[Any, Any, Any, Any, Any]:
     """What `move` needs of a site, in the precision of the weights: step, gain, spread, variance, floor."""
     gain = 1.0 / (1.0 + precision * variance)
@@ -80,7 +80,7 @@ def narrowed(weights: Array, slope: float, precision: float, variance: float) ->
     return kind(slope * gain), kind(gain), kind(gain * precision), kind(variance), kind(smallest_variance(weights))
 
 
-@vectorized_kernel
+@borrowing_kernel
 def move(weights: Array, j: Any, x: Any, site: tuple[Any, Any, Any, Any, Any]) -> None:
     """One weight: 1 - spread c x^2 is written with what the others have, so that rounding cannot make it negative."""
     step, gain, spread, variance, floor = site
@@ -100,7 +100,7 @@ def latent_belief(belief: SparseDiagonalBelief, c: int) -> SparseDiagonalBelief:
 _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
-@vectorized_kernel
+@borrowing_kernel
 def sparse_marginal(
     weights: Array, columns: Any, values: Array, begin: int, end: int, constant: float
 ) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def sparse_marginal(
     return latent_mean, latent_variance
 
 
-@vectorized_kernel
+@borrowing_kernel
 def sparse_absorb(
     weights: Array,
     columns: Any,
@@ -149,7 +149,7 @@ def sparse_absorb(
         move(weights, weights.shape[0] - 1, weights.dtype.type(constant), site)
 
 
-@vectorized_kernel
+@borrowing_kernel
 def ask_for(weights: Array, starts: Any, columns: Any, n: int) -> None:
     """Have memory send the weights of a row some rows ahead, if they are so many that caches do not hold them."""
     if weights.size * weights.itemsize > CACHED and n + AHEAD < starts.size - 1:
@@ -157,7 +157,7 @@ def ask_for(weights: Array, starts: Any, columns: Any, n: int) -> None:
             prefetch_pair(weights, np.uint32(columns[np.uint64(k)]))
 
 
-@vectorized_kernel
+@borrowing_kernel
 def predict_sparse(
     belief: SparseDiagonalBelief, starts: Any, columns: Any, values: Array, constant: float, record: Matrix
 ) -> None:
@@ -170,7 +170,7 @@ def predict_sparse(
         )
 
 
-@vectorized_kernel
+@borrowing_kernel
 def learn_sparse(
     belief: SparseDiagonalBelief,
     kernels: Any,
