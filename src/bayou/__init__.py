@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Additive,
         CubicSplines,
         Fourier,
+        Hashing,
         PiecewiseLinear,
         Polynomials,
         RadialFunctions,
@@ -101,6 +102,7 @@ __all__ = [
     "Gaussian",
     "GeometricStiffness",
     "HarmonyMixture",
+    "Hashing",
     "IncrementalRiskClassifier",
     "IncrementalRiskLearner",
     "IncrementalRiskRegressor",
@@ -163,7 +165,7 @@ __all__ = [
 
 _NAMES = {
     "contracts": "SparseRows",
-    "encoders": "Additive CubicSplines Fourier PiecewiseLinear Polynomials RadialFunctions RandomFourier "
+    "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor "
     "LocalFactorAnalysis NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "

@@ -1,6 +1,7 @@
 """From raw values to features, one file per encoder.
 
 Standardizer       numbers to mean 0 and variance 1, by running moments
+Hashing            names and values to columns of sparse rows, without a dictionary
 
 Functions over a box, for latents that are not linear in their inputs (`bayou.contracts.Basis`):
 
@@ -18,6 +19,7 @@ UserFunctions      what the user wrote in NumPy
 from bayou.encoders.additive import Additive
 from bayou.encoders.cubic_splines import CubicSplines
 from bayou.encoders.fourier import Fourier
+from bayou.encoders.hashing import Hashing
 from bayou.encoders.piecewise_linear import PiecewiseLinear
 from bayou.encoders.polynomials import Polynomials
 from bayou.encoders.radial_functions import RadialFunctions
@@ -30,6 +32,7 @@ __all__ = [
     "Additive",
     "CubicSplines",
     "Fourier",
+    "Hashing",
     "PiecewiseLinear",
     "Polynomials",
     "RadialFunctions",

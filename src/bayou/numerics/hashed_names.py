@@ -1,0 +1,131 @@
+"""What a hashing encoder remembers of the names it has met, in bounded memory, and how often names share a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.contracts import State
+from bayou.errors import ModelFileError
+from bayou.numerics.hashed_rows import (
+    COLUMNS,
+    COUNT,
+    ENTRIES,
+    N_COUNTS,
+    PLACES,
+    ROWS,
+    SHARED_COLUMNS,
+    SHARED_ENTRIES,
+    Noticed,
+)
+
+CAPACITY = 65_536
+KEPT = 0.75  # the share of the names that stay when there are too many
+LONGEST = 64  # characters of a name
+MOST_SHARED = 4  # names of one column
+MOST_REPORTS = 4096
+FREE = 16_384.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
+EARNED = 1.0 / 64.0
+MOST_ORDERS = 256
+
+
+class Collisions(NamedTuple):
+    """How often different names met in one column, in the rows that were looked at.
+
+    ``entries`` were looked at, in ``columns`` different columns. Of these ``shared_columns`` were met by more than one
+    name; ``shared_entries`` were in a column that another name had first.
+    """
+
+    entries: int
+    columns: int
+    shared_entries: int
+    shared_columns: int
+
+
+class HashedNames:
+    """Names by column: of all that comes as dicts, of a sample of what comes as tables, of the most frequent if full.
+
+    Every dict is looked at; so are the first 4,096 rows of tables, and then one in 16.
+    """
+
+    def __init__(self, bits: int, capacity: int = CAPACITY) -> None:
+        self.bits = bits
+        self.capacity = capacity
+        self.noticed = Noticed(
+            np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, 5), np.int64)
+        )
+        self.places = np.zeros(PLACES + 1, np.int32)
+        self.credit = FREE
+        self.orders: dict[Any, Any] = {}  # keys of the names of rows, as they come: can be had anew at any time
+        self._names: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def names_of(self, columns: Iterable[int]) -> list[str]:
+        """What is known of each column: its name, several joined by " | ", or its number after a "#"."""
+        return [" | ".join(self._names.get(int(column), [f"#{column}"])) for column in columns]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows have come."""
+        return int(self.noticed.counts[ROWS])
+
+    @property
+    def collisions(self) -> Collisions:
+        """How often names met in a column."""
+        counts = self.noticed.counts
+        return Collisions(*(int(counts[i]) for i in (ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS)))
+
+    def remember(self, column: int, name: str) -> None:
+        """Let a name be known; if there are too many, the rarest go."""
+        if len(name) > LONGEST:
+            name = name[: LONGEST - 1] + "…"
+        known = self._names.setdefault(column, [])
+        if name not in known and len(known) < MOST_SHARED:
+            known.append(name)
+        if len(self._names) > self.capacity:
+            columns = np.fromiter(self._names, np.int64, len(self._names))
+            times = self.noticed.cells[columns] >> COUNT
+            kept = np.sort(np.argsort(times, kind="stable")[-max(int(KEPT * self.capacity), 1) :])
+            self._names = {int(column): self._names[int(column)] for column in columns[kept]}
+
+    def to_state(self) -> State:
+        """All of it as data."""
+        config = {
+            "bits": self.bits,
+            "capacity": self.capacity,
+            "credit": self.credit,
+            "names": list(self._names.values()),
+        }
+        arrays = {
+            "cells": self.noticed.cells.view(np.int64).copy(),
+            "columns": np.fromiter(self._names, np.int64, len(self._names)),
+            "counts": self.noticed.counts.copy(),
+        }
+        return State(config, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> HashedNames:
+        """The same again, from data that may come from anywhere."""
+        config, arrays = state
+        try:
+            names = cls(int(config["bits"]), int(config["capacity"]))
+            names.credit = float(config["credit"])
+            cells, columns, counts = arrays["cells"], arrays["columns"], arrays["counts"]
+            texts = [[str(name) for name in known] for known in config["names"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"hashed names must have bits, capacity, credit, names and arrays; {error!r}."
+            ) from error
+        if cells.shape != (2 ** (names.bits - 1),) or counts.shape != (N_COUNTS,) or columns.shape != (len(texts),):
+            raise ModelFileError(
+                f"hashed names of {names.bits} bits must have arrays of such sizes; got {cells.shape}, {counts.shape} "
+                f"and {columns.shape} for {len(texts)} names."
+            )
+        names.noticed.cells[...] = np.ascontiguousarray(cells, np.int64).view(np.uint32)
+        names.noticed.counts[...] = counts
+        names._names = dict(zip(columns.tolist(), texts, strict=True))
+        return names

@@ -1,0 +1,250 @@
+"""From keys of 64 bits to sparse rows: the top bits are the column, the lowest bit the sign, equal columns are summed.
+
+A row has entries in *slots*: one in each of the first, so many tokens in each of the others. An interaction of two
+slots has an entry for each pair of theirs: the combined key, and the product of the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Array, Matrix, Vector
+from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Keys, combine
+from bayou.numerics.jit import kernel
+
+PLACES = 4096  # entries of a row are looked for by these of their bits
+FULL_ROWS = 4096  # so many rows are looked at whole; then one of
+EVERY = 16
+# A cell: how often its column was met (16 bits), whether by several keys (1 bit), a mark of the first key (15 bits).
+MARKS = np.uint64(15)
+MARK = np.uint64(0x7FFF)
+SHARED = np.uint32(0x8000)
+COUNT = np.uint32(16)
+FULL = np.uint32(0xFFFF)
+# What the counts are of.
+ROWS, ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS, N_COUNTS = range(6)
+
+Integers = NDArray[np.int64]
+
+
+class Noticed(NamedTuple):
+    """What was met so far: a cell for each column, counts, and entries whose names are to be asked for."""
+
+    cells: NDArray[np.uint32]
+    counts: Integers
+    reports: Integers
+
+
+class Tokens(NamedTuple):
+    """Slots of several entries: those of row n are from ``starts[slot, n]`` to ``starts[slot, n + 1]``."""
+
+    starts: Integers
+    keys: Keys
+    values: Vector
+
+
+@kernel
+def notice(cells: Any, counts: Integers, key: Any, bits: int) -> bool:
+    """Count an entry; returns whether its name is worth asking for: at first, and when it was met 4, 16, ... times."""
+    width = np.uint64(bits)
+    column = key >> (SIXTY_FOUR - width)
+    mark = np.uint32((key >> (SIXTY_FOUR - width - MARKS)) & MARK)
+    if mark == np.uint32(0):  # an empty cell has no mark
+        mark = np.uint32(1)
+    counts[ENTRIES] += 1
+    cell = cells[column]
+    if cell == np.uint32(0):
+        cells[column] = np.uint32(1) << COUNT | mark
+        counts[COLUMNS] += 1
+        return True
+    asked = False
+    if cell & np.uint32(MARK) != mark:
+        counts[SHARED_ENTRIES] += 1
+        if cell & SHARED == np.uint32(0):
+            counts[SHARED_COLUMNS] += 1
+            cell |= SHARED
+            asked = True
+    times = cell >> COUNT
+    if times < FULL:
+        times += np.uint32(1)
+        cells[column] = times << COUNT | (cell & FULL)
+        asked = asked or (
+            (times & (times - np.uint32(1))) == np.uint32(0) and (times & np.uint32(0x5555)) != np.uint32(0)
+        )
+    else:
+        cells[column] = cell
+    return asked
+
+
+@kernel
+def put(
+    key: Any,
+    value: float,
+    bits: int,
+    signed: bool,
+    begin: int,
+    at: int,
+    base: int,
+    places: Any,
+    columns: Any,
+    values: Any,
+) -> int:
+    """Add an entry to the row that began at ``begin`` and has come to ``at``; returns where it ends now."""
+    column = np.int32(key >> (SIXTY_FOUR - np.uint64(bits)))
+    if signed and key & ONE == ZERO:
+        value = -value
+    place = column & (PLACES - 1)
+    seen = places[place] - base
+    if seen < begin:
+        places[place] = base + at
+    elif columns[seen] == column:
+        values[seen] += value
+        return at
+    else:
+        for i in range(begin, at):
+            if columns[i] == column:
+                values[i] += value
+                return at
+    columns[at] = column
+    values[at] = value
+    return at + 1
+
+
+@kernel
+def rows_of_keys(
+    keys: Keys,
+    numbers: Matrix,
+    tokens: Tokens,
+    pairs: Integers,
+    n_rows: int,
+    row: int,
+    bits: int,
+    signed: bool,
+    learn: bool,
+    noticed: Noticed,
+    places: Any,
+    starts: Integers,
+    columns: Any,
+    values: Any,
+) -> tuple[int, int]:
+    """Rows from ``row`` on of a table, of which the block of keys has ``n_rows``; how many entries, how many reports.
+
+    Slots with numbers come first, and other slots have the value 1. A report is row, slot, place, slot, place: the
+    second slot is -1 unless the entry is that of an interaction.
+    """
+    at, n_reports = 0, 0
+    n_slots, n_numbers = keys.shape[1], numbers.shape[1]
+    counts, reports = noticed.counts, noticed.reports
+    for place in range(PLACES):
+        places[place] = -1
+    for n in range(n_rows):
+        begin = at
+        for slot in range(n_numbers):
+            at = put(keys[n, slot], numbers[n, slot], bits, signed, begin, at, 0, places, columns, values)
+        for slot in range(n_numbers, n_slots):
+            at = put(keys[n, slot], 1.0, bits, signed, begin, at, 0, places, columns, values)
+        for t in range(tokens.starts.shape[0]):
+            for i in range(tokens.starts[t, row + n], tokens.starts[t, row + n + 1]):
+                at = put(tokens.keys[i], tokens.values[i], bits, signed, begin, at, 0, places, columns, values)
+        looked = learn and (counts[ROWS] < FULL_ROWS or counts[ROWS] % EVERY == 0)
+        if learn:
+            counts[ROWS] += 1
+        if looked:
+            for slot in range(n_slots + tokens.starts.shape[0]):
+                first, last = entries(slot, row + n, n_slots, tokens)
+                for i in range(first, last):
+                    key = keys[n, slot] if slot < n_slots else tokens.keys[i]
+                    if notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
+                        report(reports, n_reports, n, slot, i - first, -1, 0)
+                        n_reports += 1
+        for p in range(pairs.shape[0]):
+            a, b = pairs[p, 0], pairs[p, 1]
+            a_first, a_last = entries(a, row + n, n_slots, tokens)
+            b_first, b_last = entries(b, row + n, n_slots, tokens)
+            for i in range(a_first, a_last):
+                a_key = keys[n, a] if a < n_slots else tokens.keys[i]
+                a_value = number(numbers, tokens, n, a, i, n_slots)
+                for j in range(i if a == b else b_first, b_last):
+                    b_key = keys[n, b] if b < n_slots else tokens.keys[j]
+                    value = a_value * number(numbers, tokens, n, b, j, n_slots)
+                    key = combine(a_key, b_key)
+                    at = put(key, value, bits, signed, begin, at, 0, places, columns, values)
+                    if looked and notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
+                        report(reports, n_reports, n, a, i - a_first, b, j - b_first)
+                        n_reports += 1
+        starts[n + 1] = starts[0] + at
+    return at, n_reports
+
+
+@kernel
+def entries(slot: int, row: int, n_slots: int, tokens: Tokens) -> tuple[int, int]:
+    """From where to where the entries of a slot go: one, or those of its tokens."""
+    if slot < n_slots:
+        return 0, 1
+    return tokens.starts[slot - n_slots, row], tokens.starts[slot - n_slots, row + 1]
+
+
+@kernel
+def number(numbers: Matrix, tokens: Tokens, n: int, slot: int, i: int, n_slots: int) -> float:
+    """The value of an entry."""
+    value: float = 1.0
+    if slot < numbers.shape[1]:
+        value = numbers[n, slot]
+    elif slot >= n_slots:
+        value = tokens.values[i]
+    return value
+
+
+@kernel
+def report(reports: Integers, at: int, n: int, a: int, i: int, b: int, j: int) -> None:
+    """Ask for the name of an entry."""
+    reports[at, 0] = n
+    reports[at, 1] = a
+    reports[at, 2] = i
+    reports[at, 3] = b
+    reports[at, 4] = j
+
+
+@kernel
+def pair_keys(keys: Keys, values: Vector, pairs: Integers, first: int) -> None:
+    """Append the interactions of some entries to them, from ``first`` on."""
+    for p in range(pairs.shape[0]):
+        i, j = pairs[p, 0], pairs[p, 1]
+        keys[first + p] = combine(keys[i], keys[j])
+        values[first + p] = values[i] * values[j]
+
+
+@kernel
+def row_of_keys(
+    keys: Keys,
+    given: Vector,
+    bits: int,
+    signed: bool,
+    learn: bool,
+    noticed: Noticed,
+    places: Any,
+    columns: Any,
+    values: Array,
+) -> tuple[int, int]:
+    """One row of the entries given, or of ones; how many columns, how many reports, which are of places in the keys.
+
+    The last of the places is how many were used before: so they need no clearing.
+    """
+    at, n_reports, base = 0, 0, places[PLACES]
+    if base > 2**30:
+        places[:] = 0
+        base = 0
+    for i in range(keys.size):
+        value = given[i] if i < given.size else 1.0
+        at = put(keys[i], value, bits, signed, 0, at, base, places, columns, values)
+    places[PLACES] = base + keys.size
+    if learn:
+        noticed.counts[ROWS] += 1
+        for i in range(keys.size):
+            if notice(noticed.cells, noticed.counts, keys[i], bits) and n_reports < noticed.reports.shape[0]:
+                noticed.reports[n_reports, 0] = i
+                n_reports += 1
+    return at, n_reports

@@ -1,0 +1,221 @@
+"""A table to sparse rows, a block of rows after the other: keys column by column, then rows of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import SparseRows, Vector
+from bayou.errors import InvalidFeatures, ShapeMismatch
+from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
+from bayou.numerics.hashed_rows import Tokens, pair_keys, rows_of_keys
+from bayou.numerics.hashing import hash_bytes, number_keys, wrapping
+from bayou.numerics.table_columns import Column, arrow_table, column_names, column_of, frozen, row_count, text_of
+
+BLOCK = 4096  # rows whose keys are made at once, so that they stay near
+WORD = re.compile(r"\w+")
+ALL = 2**64 - 1
+
+
+class Settings(NamedTuple):
+    """What `bayou.Hashing` is made of."""
+
+    bits: int
+    signed: bool
+    interactions: tuple[tuple[str, str], ...]
+    text: tuple[str, ...]
+    seed: int
+
+
+def tokens_of(text: str) -> Counter[str]:
+    """The words of a text in lower case, and how often each comes."""
+    return Counter(WORD.findall(text.lower()))
+
+
+def encoded(text: str) -> bytes:
+    """A text as bytes; halves of pairs of UTF-16, which are no text, as they are."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Feature(NamedTuple):
+    """The key of a name, and that of its absence."""
+
+    key: np.uint64
+    missing: np.uint64
+
+
+def feature_of(name: str, seed: int) -> Feature:
+    """The keys of a name."""
+    key = hash_bytes(encoded(name), seed)
+    return Feature(np.uint64(key), np.uint64(hash_bytes(b"", key ^ ALL)))
+
+
+class HashedTable:
+    """A table that is being encoded, block by block."""
+
+    def __init__(
+        self, settings: Settings, names: HashedNames, table: Any, numbers: Mapping[str, Vector], dtype: np.dtype[Any]
+    ) -> None:
+        table = arrow_table(table)
+        self.settings, self.names, self.dtype = settings, names, dtype
+        self.n_rows = row_count(table) if column_names(table) or not numbers else len(next(iter(numbers.values())))
+        self.numbers = {name: _number(name, values, self.n_rows) for name, values in numbers.items()}
+        others = [name for name in column_names(table) if name not in numbers]
+        self.slots = [*numbers, *(name for name in others if name not in settings.text)]
+        self.texts = [name for name in others if name in settings.text]
+        self.columns: dict[str, Column] = {name: column_of(table, name) for name in others}
+        self.features = {name: feature_of(name, settings.seed) for name in (*self.slots, *self.texts)}
+        self.order = [*self.slots, *self.texts]
+        self.pairs = np.array([self._slots_of(pair) for pair in settings.interactions], np.int64).reshape(-1, 2)
+        for name in settings.text:
+            if name not in self.texts:
+                raise InvalidFeatures(f"`text` must name columns that are text; {name!r} is not among {others}.")
+        self.keys = np.empty((min(BLOCK, max(self.n_rows, 1)), len(self.slots)), np.uint64)
+        self.values = np.empty((len(self.keys), len(numbers)))
+
+    def _slots_of(self, pair: tuple[str, str]) -> list[int]:
+        for name in pair:
+            if name not in self.order:
+                raise InvalidFeatures(f"`interactions` must name columns; {name!r} is not among {self.order}.")
+        return [self.order.index(name) for name in pair]
+
+    def encode(self, first: int, n_rows: int, learn: bool) -> SparseRows:
+        """Rows from ``first`` on."""
+        tokens = self._tokens(first, n_rows)
+        sizes = self._sizes(tokens, n_rows)
+        starts = np.zeros(n_rows + 1, np.int64)
+        columns, values = np.empty(sizes, np.int32), np.empty(sizes, self.dtype)
+        at = 0
+        for row in range(0, n_rows, BLOCK):
+            count = min(BLOCK, n_rows - row)
+            self._fill(first + row, count)
+            reports = self._reports(count)
+            with wrapping():
+                n, n_reports = rows_of_keys(
+                    self.keys,
+                    self.values,
+                    tokens,
+                    self.pairs,
+                    count,
+                    row,
+                    self.settings.bits,
+                    self.settings.signed,
+                    learn,
+                    self.names.noticed._replace(reports=reports),
+                    self.names.places,
+                    starts[row:],
+                    columns[at:],
+                    values[at:],
+                )
+            if n_reports:
+                self._remember(first + row, reports[:n_reports], row, tokens)
+            at += n
+        if not self.settings.signed and not self.numbers and np.all(values[:at] == 1.0):
+            values = values[:0]
+            at_values = 0
+        else:
+            at_values = at
+        return SparseRows(starts, columns[:at], values[:at_values], 2**self.settings.bits)
+
+    def _fill(self, first: int, count: int) -> None:
+        """Keys of some rows, column by column."""
+        with wrapping():
+            for slot, name in enumerate(self.slots):
+                key, missing = self.features[name]
+                if name in self.numbers:
+                    number_keys(self.numbers[name], first, count, key, missing, self.keys, self.values, 0, slot)
+                    continue
+                begin = 0
+                for piece in self.columns[name]:
+                    low, high = max(first, begin), min(first + count, begin + piece.size)
+                    if low < high:
+                        piece.hash_into(low - begin, high - low, key, missing, self.keys, low - first, slot)
+                    begin += piece.size
+
+    def _reports(self, count: int) -> NDArray[np.int64]:
+        self.names.credit = min(self.names.credit + EARNED * count, FREE)
+        return self.names.noticed.reports[: min(int(self.names.credit), MOST_REPORTS)]
+
+    def _sizes(self, tokens: Tokens, n_rows: int) -> int:
+        """How many entries there are at most."""
+        lengths = [np.ones(n_rows, np.int64)] * len(self.slots) + [np.diff(row) for row in tokens.starts]
+        total = sum(int(length.sum()) for length in lengths)
+        for a, b in self.pairs:
+            product = lengths[a] * (lengths[a] + 1) // 2 if a == b else lengths[a] * lengths[b]
+            total += int(product.sum())
+        return total
+
+    def _tokens(self, first: int, n_rows: int) -> Tokens:
+        starts = np.zeros((len(self.texts), n_rows + 1), np.int64)
+        keys: list[int] = []
+        values: list[float] = []
+        for t, name in enumerate(self.texts):
+            seed, missing = self.features[name]
+            known: dict[str, int] = {}
+            starts[t, 0] = len(keys)
+            for n, text in enumerate(self._items(name, first, n_rows)):
+                if text is None:
+                    keys.append(int(missing))
+                    values.append(1.0)
+                else:
+                    for token, times in tokens_of(text).items():
+                        if token not in known:
+                            known[token] = hash_bytes(encoded(token), int(seed))
+                        keys.append(known[token])
+                        values.append(float(times))
+                starts[t, n + 1] = len(keys)
+        return Tokens(starts, np.array(keys, np.uint64), np.array(values, np.float64))
+
+    def _items(self, name: str, first: int, count: int) -> list[str | None]:
+        found: list[str | None] = []
+        begin = 0
+        for piece in self.columns[name]:
+            low, high = max(first, begin), min(first + count, begin + piece.size)
+            if low < high:
+                found.extend(text_of(item) for item in piece.items(low - begin, high - low))
+            begin += piece.size
+        return found
+
+    def _remember(self, first: int, reports: NDArray[np.int64], row: int, tokens: Tokens) -> None:
+        self.names.credit -= len(reports)
+        for n, a, i, b, j in reports.tolist():
+            keys = [self._key(n, slot, at, row, tokens) for slot, at in ((a, i), (b, j)) if slot >= 0]
+            labels = [self._label(first + n, slot, at) for slot, at in ((a, i), (b, j)) if slot >= 0]
+            if len(keys) > 1:
+                keys = [_combined(*keys)]
+            self.names.remember(keys[0] >> (64 - self.settings.bits), " x ".join(labels))
+
+    def _key(self, n: int, slot: int, i: int, row: int, tokens: Tokens) -> int:
+        if slot < len(self.slots):
+            return int(self.keys[n, slot])
+        return int(tokens.keys[tokens.starts[slot - len(self.slots), row + n] + i])
+
+    def _label(self, row: int, slot: int, i: int) -> str:
+        name = self.order[slot]
+        if name in self.numbers:
+            return f"{name} is missing" if np.isnan(self.numbers[name][row]) else name
+        text = self._items(name, row, 1)[0]
+        if text is None:
+            return f"{name} is missing"
+        return f"{name}:{list(tokens_of(text))[i]}" if name in self.texts else f"{name}={text}"
+
+
+def _combined(a: int, b: int) -> int:
+    keys, values = np.array([a, b, 0], np.uint64), np.ones(3)
+    with wrapping():
+        pair_keys(keys, values, np.array([[0, 1]]), 2)
+    return int(keys[2])
+
+
+def _number(name: str, values: Any, n_rows: int) -> Vector:
+    array = np.require(values, np.float64, ["C", "A"])
+    if array.shape != (n_rows,):
+        raise ShapeMismatch(f"the numbers {name!r} must have one value per row, {n_rows}; got shape {array.shape}.")
+    if np.isinf(array).any():
+        raise InvalidFeatures(f"the numbers {name!r} must be finite; got inf in row {int(np.argmax(np.isinf(array)))}.")
+    return frozen(array)
