@@ -21,14 +21,16 @@ from numpy.typing import DTypeLike, NDArray
 from bayou.contracts import SparseRows, Spec, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
-from bayou.numerics.hashed_names import MOST_ORDERS, HashedNames
-from bayou.numerics.hashed_rows import pair_keys, row_of_keys
-from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings, encoded, feature_of, tokens_of
-from bayou.numerics.hashing import Keys, hash_bytes, hash_joined, wrapping
+from bayou.numerics.hashed_names import MOST_FEATURES, MOST_ORDERS, HashedNames
+from bayou.numerics.hashed_rows import pair_keys
+from bayou.numerics.hashed_tables import BLOCK, Feature, HashedTable, Settings, encoded, feature_of, tokens_of
+from bayou.numerics.hashing import BETWEEN, END, Keys, hash_bytes, hash_joined, wrapping
 from bayou.numerics.table_columns import text_of
 
-SEPARATOR = "\x1f"
-NO_VALUES = np.zeros(0)
+NO_PAIRS = np.zeros((0, 2), np.int64)
+INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)  # quicker than their names
+empty, frombuffer = np.empty, np.frombuffer
+ONE_REPORT = 2**32  # what a kernel adds to the number of columns for each report
 
 
 @final
@@ -70,7 +72,7 @@ class Hashing(Spec):
 
     def begin(self) -> HashedNames:
         """The memory of no names."""
-        return HashedNames(self.bits)
+        return HashedNames(self.bits, self.signed)
 
     # One row
 
@@ -81,103 +83,150 @@ class Hashing(Spec):
         numbers: Mapping[str, float] | None = None,
         learn: bool = True,
     ) -> tuple[NDArray[np.int32], Vector]:
-        """Columns and values of one row; with ``learn`` its names are remembered."""
-        if not self.text and not self.interactions and not numbers:
-            keys = self._joined(names, categories)
-            if keys is not None:
-                return self._row(
-                    names, keys, NO_VALUES, learn, lambda i: f"{(item := list(categories.items())[i])[0]}={item[1]}"
-                )
-        return self._mixed(names, categories, numbers or {}, learn)
+        """Columns and values of one row; with ``learn`` its names are remembered.
 
-    def _joined(self, names: HashedNames, categories: Mapping[str, Any]) -> Keys | None:
-        """Keys of categories that are all text, hashed in one go; None if some are not, or have the separator."""
-        order = tuple(categories)
-        seeds = names.orders.get(order)
-        if seeds is None:
-            seeds = self._seeds(names, order)
+        It is quickest where all of it is text.
+        """
+        if numbers or self.text or self.interactions:
+            return self._mixed(names, categories, numbers or {}, learn)
         try:
-            data = SEPARATOR.join(categories.values()).encode()
-        except (TypeError, UnicodeEncodeError):
-            return None
-        keys = np.empty(seeds.size, np.uint64)
-        with wrapping():
-            found = hash_joined(np.frombuffer(data, np.uint8), 0x1F, seeds, keys)
-        return keys if found == seeds.size else None
-
-    def _seeds(self, names: HashedNames, order: tuple[str, ...]) -> Keys:
-        if len(names.orders) >= MOST_ORDERS:
-            names.orders.clear()
-        seeds: Keys = np.array([feature_of(name, self.seed).key for name in order], np.uint64)
-        names.orders[order] = seeds
-        return seeds
+            data = (BETWEEN.join(categories.values()) + END).encode()
+        except (TypeError, UnicodeEncodeError):  # some are no text
+            return self._mixed(names, categories, {}, learn)
+        order = tuple(categories)
+        if order != names.last_order:
+            names.last_order, names.last_keys = order, self._keys_of(names, order)
+            names.keys = np.empty(max(len(order), names.keys.size), np.uint64)
+        n = len(order)
+        columns, values = empty(n, INT32), empty(n)
+        done = names.of_joined(
+            frombuffer(data, UINT8), names.last_keys, names.keys, columns, values, *names.kept, learn
+        )
+        if done == n:
+            return columns, values
+        if done < 0:  # one has the separator in it; or there are none
+            return self._mixed(names, categories, {}, learn)
+        if done >= ONE_REPORT:
+            given = list(categories.items())
+            self._remember(names, names.keys, done, lambda i: f"{given[i][0]}={given[i][1]}")
+            done %= ONE_REPORT
+        return columns[:done], values[:done]
 
     def _mixed(
         self, names: HashedNames, categories: Mapping[str, Any], numbers: Mapping[str, float], learn: bool
     ) -> tuple[NDArray[np.int32], Vector]:
-        keys: list[int] = []
-        values: list[float] = []
-        labels: list[str] = []
-        places: dict[str, range] = {}
+        """Any row: categories, then numbers, then tokens, then interactions."""
+        texts = {name: given if type(given) is str else _text(name, given) for name, given in categories.items()}
+        words = {name: texts.pop(name) for name in self.text if name in texts}
+        parts = [self._categories(names, texts), self._numbers(names, numbers)]
+        parts += [self._tokens(names, name, text) for name, text in words.items()]
+        keys, values = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        n = len(keys)
+        pairs = self._pairs(
+            (*texts, *numbers), {name: part[0].size for name, part in zip(words, parts[2:], strict=True)}
+        )
+        if len(pairs):
+            keys, values = np.resize(keys, n + len(pairs)), np.resize(values, n + len(pairs))
+            with wrapping():
+                pair_keys(keys, values, pairs, n)
 
-        def add(name: str, found: Sequence[tuple[Any, float, str]]) -> None:
-            places[name] = range(len(keys), len(keys) + len(found))
-            for key, value, label in found:
-                keys.append(key)
-                values.append(value)
-                labels.append(label)
+        def label(i: int) -> str:
+            if i >= n:
+                return " x ".join(label(j) for j in pairs[i - n].tolist())
+            every = [f"{name} is missing" if text is None else f"{name}={text}" for name, text in texts.items()]
+            every += [f"{name} is missing" if number != number else name for name, number in numbers.items()]
+            for name, text in words.items():
+                every += [f"{name} is missing"] if text is None else [f"{name}:{token}" for token in tokens_of(text)]
+            return every[i]
 
-        for name, given in categories.items():
-            feature, text = feature_of(name, self.seed), _text(name, given)
+        columns, sums = np.empty(len(keys), np.int32), np.empty(len(keys))
+        with wrapping():
+            done = names.of_keys(keys, values, columns, sums, *names.kept, learn)
+        if done >= ONE_REPORT:
+            self._remember(names, keys, done, label)
+            done %= ONE_REPORT
+        return columns[:done], sums[:done]
+
+    def _categories(self, names: HashedNames, texts: Mapping[str, str | None]) -> tuple[Keys, Vector]:
+        order = tuple(texts)
+        seeds = self._keys_of(names, order)
+        keys = np.empty_like(seeds)
+        data = [b"" if text is None else encoded(text) for text in texts.values()]
+        with wrapping():
+            joined = hash_joined(np.frombuffer(BETWEEN.encode().join(data) + END.encode(), np.uint8), seeds, keys)
+        if not joined:  # one has the separator in it; or there are none
+            keys[:] = [hash_bytes(text, int(seed)) for text, seed in zip(data, seeds, strict=True)]
+        for i, (name, text) in enumerate(texts.items()):
             if text is None:
-                add(name, [(feature.missing, 1.0, f"{name} is missing")])
-            elif name in self.text:
-                add(
-                    name,
-                    [
-                        (hash_bytes(encoded(t), int(feature.key)), float(n), f"{name}:{t}")
-                        for t, n in tokens_of(text).items()
-                    ],
-                )
-            else:
-                add(name, [(hash_bytes(encoded(text), int(feature.key)), 1.0, f"{name}={text}")])
-        for name, number in numbers.items():
-            feature = feature_of(name, self.seed)
-            if number is None or number != number:
-                add(name, [(feature.missing, 1.0, f"{name} is missing")])
-            else:
-                add(name, [(feature.key, number, name)])
-        pairs = [
+                keys[i] = self._feature(names, name).missing
+        return keys, np.ones(keys.size)
+
+    def _numbers(self, names: HashedNames, numbers: Mapping[str, float]) -> tuple[Keys, Vector]:
+        keys = self._keys_of(names, tuple(numbers)).copy()
+        try:
+            values = np.fromiter((np.nan if x is None else x for x in numbers.values()), np.float64, len(keys))
+        except (TypeError, ValueError) as error:
+            raise InvalidFeatures(f"`numbers` must be numbers; got {dict(numbers)!r}.") from error
+        for i in np.flatnonzero(~np.isfinite(values)).tolist():
+            name = list(numbers)[i]
+            if values[i] == values[i]:
+                raise InvalidFeatures(f"the number {name!r} must be finite; got {values[i]}.")
+            keys[i], values[i] = self._feature(names, name).missing, 1.0
+        return keys, values
+
+    def _tokens(self, names: HashedNames, name: str, text: str | None) -> tuple[Keys, Vector]:
+        feature = self._feature(names, name)
+        if text is None:
+            return np.array([feature.missing]), np.ones(1)
+        tokens = tokens_of(text)
+        keys = np.empty(len(tokens), np.uint64)
+        if tokens:
+            data = (BETWEEN.join(tokens) + END).encode()
+            with wrapping():
+                hash_joined(np.frombuffer(data, np.uint8), np.full(len(tokens), feature.key), keys)
+        return keys, np.fromiter(tokens.values(), np.float64, len(tokens))
+
+    def _pairs(self, singles: Sequence[str], words: Mapping[str, int]) -> NDArray[np.int64]:
+        """Which entries are paired: names of one entry each, then those of so many."""
+        if not self.interactions:
+            return NO_PAIRS
+        places = {name: range(i, i + 1) for i, name in enumerate(singles)}
+        begin = len(singles)
+        for name, size in words.items():
+            places[name] = range(begin, begin + size)
+            begin += size
+        none = range(0)
+        found = [
             (i, j)
             for a, b in self.interactions
-            for i in places.get(a, ())
-            for j in places.get(b, ())
+            for i in places.get(a, none)
+            for j in places.get(b, none)
             if a != b or i <= j
         ]
-        n = len(keys)
-        every, given_values = np.empty(n + len(pairs), np.uint64), np.empty(n + len(pairs))
-        every[:n], given_values[:n] = keys, values
-        if pairs:
-            with wrapping():
-                pair_keys(every, given_values, np.array(pairs, np.int64), n)
-        return self._row(
-            names,
-            every,
-            given_values,
-            learn,
-            lambda i: labels[i] if i < n else " x ".join(labels[j] for j in pairs[i - n]),
-        )
+        return np.array(found, np.int64).reshape(-1, 2)
 
-    def _row(
-        self, names: HashedNames, keys: Keys, values: Vector, learn: bool, label: Callable[[int], str]
-    ) -> tuple[NDArray[np.int32], Vector]:
-        columns, sums = np.empty(keys.size, np.int32), np.empty(keys.size)
-        n, n_reports = row_of_keys(
-            keys, values, self.bits, self.signed, learn, names.noticed, names.places, columns, sums
-        )
-        for i in names.noticed.reports[:n_reports, 0].tolist():
-            names.remember(int(keys[i]) >> (64 - self.bits), label(i))
-        return (columns, sums) if n == keys.size else (columns[:n], sums[:n])
+    def _remember(self, names: HashedNames, keys: Keys, done: int, label: Callable[[int], str]) -> None:
+        for i in names.noticed.reports[: done // ONE_REPORT, 0].tolist():
+            column = int(keys[i]) >> (64 - self.bits)
+            if not names.is_named(column):
+                names.remember(column, label(i))
+
+    def _feature(self, names: HashedNames, name: str) -> Feature:
+        found: Feature | None = names.features.get(name)
+        if found is None:
+            if len(names.features) >= MOST_FEATURES:
+                names.features.clear()
+            found = names.features[name] = feature_of(name, self.seed)
+        return found
+
+    def _keys_of(self, names: HashedNames, order: tuple[str, ...]) -> Keys:
+        """The keys of names in this order."""
+        keys: Keys | None = names.orders.get(order)
+        if keys is None:
+            if len(names.orders) >= MOST_ORDERS:
+                names.orders.clear()
+            keys = names.orders[order] = np.array([self._feature(names, name).key for name in order], np.uint64)
+        return keys
 
     @property
     def _settings(self) -> Settings:

@@ -16,9 +16,12 @@ from bayou.numerics.hashed_rows import (
     N_COUNTS,
     PLACES,
     ROWS,
+    SHARED,
     SHARED_COLUMNS,
     SHARED_ENTRIES,
+    STAMPS,
     Noticed,
+    row_entries,
 )
 
 CAPACITY = 65_536
@@ -27,8 +30,9 @@ LONGEST = 64  # characters of a name
 MOST_SHARED = 4  # names of one column
 MOST_REPORTS = 4096
 FREE = 16_384.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
-EARNED = 1.0 / 64.0
+EARNED = 1.0 / 256.0
 MOST_ORDERS = 256
+MOST_FEATURES = 65_536
 
 
 class Collisions(NamedTuple):
@@ -47,18 +51,26 @@ class Collisions(NamedTuple):
 class HashedNames:
     """Names by column: of all that comes as dicts, of a sample of what comes as tables, of the most frequent if full.
 
-    Every dict is looked at; so are the first 4,096 rows of tables, and then one in 16.
+    Every dict is looked at; so are the first 4,096 rows of tables, and then one in 64.
     """
 
-    def __init__(self, bits: int, capacity: int = CAPACITY) -> None:
+    def __init__(self, bits: int, signed: bool = False, capacity: int = CAPACITY) -> None:
         self.bits = bits
+        self.signed = signed
         self.capacity = capacity
         self.noticed = Noticed(
             np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, 5), np.int64)
         )
-        self.places = np.zeros(PLACES + 1, np.int32)
+        self.places, self.stamps = np.zeros(PLACES + 1, np.int32), np.zeros(STAMPS, np.uint16)
         self.credit = FREE
-        self.orders: dict[Any, Any] = {}  # keys of the names of rows, as they come: can be had anew at any time
+        self.features: dict[
+            str, Any
+        ] = {}  # keys of names, one by one and as rows have them: to be had anew at any time
+        self.orders: dict[Any, Any] = {}
+        self.last_order: tuple[str, ...] = ()
+        self.last_keys = self.keys = np.zeros(0, np.uint64)
+        self.of_keys, self.of_joined = row_entries()
+        self.kept = (*self.noticed, self.places, bits, signed)  # what each of the two takes at every call
         self._names: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
@@ -79,6 +91,10 @@ class HashedNames:
         counts = self.noticed.counts
         return Collisions(*(int(counts[i]) for i in (ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS)))
 
+    def is_named(self, column: int) -> bool:
+        """Whether the name of a column is known, and no other has met it."""
+        return column in self._names and not self.noticed.cells[column] & SHARED
+
     def remember(self, column: int, name: str) -> None:
         """Let a name be known; if there are too many, the rarest go."""
         if len(name) > LONGEST:
@@ -96,6 +112,7 @@ class HashedNames:
         """All of it as data."""
         config = {
             "bits": self.bits,
+            "signed": self.signed,
             "capacity": self.capacity,
             "credit": self.credit,
             "names": list(self._names.values()),
@@ -112,13 +129,13 @@ class HashedNames:
         """The same again, from data that may come from anywhere."""
         config, arrays = state
         try:
-            names = cls(int(config["bits"]), int(config["capacity"]))
+            names = cls(int(config["bits"]), bool(config["signed"]), int(config["capacity"]))
             names.credit = float(config["credit"])
             cells, columns, counts = arrays["cells"], arrays["columns"], arrays["counts"]
             texts = [[str(name) for name in known] for known in config["names"]]
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(
-                f"hashed names must have bits, capacity, credit, names and arrays; {error!r}."
+                f"hashed names must have bits, signed, capacity, credit, names and arrays; {error!r}."
             ) from error
         if cells.shape != (2 ** (names.bits - 1),) or counts.shape != (N_COUNTS,) or columns.shape != (len(texts),):
             raise ModelFileError(

@@ -6,18 +6,20 @@ slots has an entry for each pair of theirs: the combined key, and the product of
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Array, Matrix, Vector
-from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Keys, combine
-from bayou.numerics.jit import kernel
+from bayou.contracts import Kernel, Matrix, Vector
+from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Bytes, Keys, combine, hash_joined
+from bayou.numerics.jit import borrowing_kernel, callee, entry_point, kernel
 
-PLACES = 4096  # entries of a row are looked for by these of their bits
+PLACES = 4096  # entries of a row are looked for by so many of their bits
+STAMPS = 8192  # the same for all rows of a block, of at most 65,535
 FULL_ROWS = 4096  # so many rows are looked at whole; then one of
-EVERY = 16
+EVERY = 64
 # A cell: how often its column was met (16 bits), whether by several keys (1 bit), a mark of the first key (15 bits).
 MARKS = np.uint64(15)
 MARK = np.uint64(0x7FFF)
@@ -46,15 +48,14 @@ class Tokens(NamedTuple):
     values: Vector
 
 
-@kernel
+@borrowing_kernel
 def notice(cells: Any, counts: Integers, key: Any, bits: int) -> bool:
-    """Count an entry; returns whether its name is worth asking for: at first, and when it was met 4, 16, ... times."""
+    """Count a key; returns whether its name is worth asking for: at first, and when it was met 4, 16, ... times."""
     width = np.uint64(bits)
     column = key >> (SIXTY_FOUR - width)
     mark = np.uint32((key >> (SIXTY_FOUR - width - MARKS)) & MARK)
     if mark == np.uint32(0):  # an empty cell has no mark
         mark = np.uint32(1)
-    counts[ENTRIES] += 1
     cell = cells[column]
     if cell == np.uint32(0):
         cells[column] = np.uint32(1) << COUNT | mark
@@ -79,7 +80,7 @@ def notice(cells: Any, counts: Integers, key: Any, bits: int) -> bool:
     return asked
 
 
-@kernel
+@borrowing_kernel
 def put(
     key: Any,
     value: float,
@@ -113,6 +114,29 @@ def put(
     return at + 1
 
 
+@borrowing_kernel
+def put_all(
+    keys: Keys, numbers: Vector, bits: int, signed: bool, n: int, stamps: Any, columns: Any, values: Any
+) -> bool:
+    """Write all entries of row n as they are; returns whether it is certain that no column comes twice."""
+    shift, stamp = SIXTY_FOUR - np.uint64(bits), np.uint16(n + 1)
+    certain = True
+    for slot in range(keys.size):
+        column = np.uint32(keys[slot] >> shift)
+        place = column & np.uint32(STAMPS - 1)
+        certain &= stamps[place] != stamp
+        stamps[place] = stamp
+        columns[slot] = column
+    for slot in range(numbers.size):
+        values[slot] = numbers[slot]
+    for slot in range(numbers.size, keys.size):
+        values[slot] = 1.0
+    if signed:
+        for slot in range(keys.size):
+            values[slot] = values[slot] if keys[slot] & ONE else -values[slot]
+    return certain
+
+
 @kernel
 def rows_of_keys(
     keys: Keys,
@@ -126,6 +150,7 @@ def rows_of_keys(
     learn: bool,
     noticed: Noticed,
     places: Any,
+    stamps: Any,
     starts: Integers,
     columns: Any,
     values: Any,
@@ -138,14 +163,20 @@ def rows_of_keys(
     at, n_reports = 0, 0
     n_slots, n_numbers = keys.shape[1], numbers.shape[1]
     counts, reports = noticed.counts, noticed.reports
+    careful = tokens.starts.shape[0] > 0 or pairs.shape[0] > 0
     for place in range(PLACES):
         places[place] = -1
+    for place in range(STAMPS):
+        stamps[place] = 0
     for n in range(n_rows):
         begin = at
-        for slot in range(n_numbers):
-            at = put(keys[n, slot], numbers[n, slot], bits, signed, begin, at, 0, places, columns, values)
-        for slot in range(n_numbers, n_slots):
-            at = put(keys[n, slot], 1.0, bits, signed, begin, at, 0, places, columns, values)
+        row_columns, row_values = columns[at : at + n_slots], values[at : at + n_slots]
+        if not careful and put_all(keys[n], numbers[n], bits, signed, n, stamps, row_columns, row_values):
+            at += n_slots
+        else:
+            for slot in range(n_slots):
+                value = numbers[n, slot] if slot < n_numbers else 1.0
+                at = put(keys[n, slot], value, bits, signed, begin, at, 0, places, columns, values)
         for t in range(tokens.starts.shape[0]):
             for i in range(tokens.starts[t, row + n], tokens.starts[t, row + n + 1]):
                 at = put(tokens.keys[i], tokens.values[i], bits, signed, begin, at, 0, places, columns, values)
@@ -155,6 +186,7 @@ def rows_of_keys(
         if looked:
             for slot in range(n_slots + tokens.starts.shape[0]):
                 first, last = entries(slot, row + n, n_slots, tokens)
+                counts[ENTRIES] += last - first
                 for i in range(first, last):
                     key = keys[n, slot] if slot < n_slots else tokens.keys[i]
                     if notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
@@ -172,6 +204,7 @@ def rows_of_keys(
                     value = a_value * number(numbers, tokens, n, b, j, n_slots)
                     key = combine(a_key, b_key)
                     at = put(key, value, bits, signed, begin, at, 0, places, columns, values)
+                    counts[ENTRIES] += looked
                     if looked and notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
                         report(reports, n_reports, n, a, i - a_first, b, j - b_first)
                         n_reports += 1
@@ -179,7 +212,7 @@ def rows_of_keys(
     return at, n_reports
 
 
-@kernel
+@borrowing_kernel
 def entries(slot: int, row: int, n_slots: int, tokens: Tokens) -> tuple[int, int]:
     """From where to where the entries of a slot go: one, or those of its tokens."""
     if slot < n_slots:
@@ -187,7 +220,7 @@ def entries(slot: int, row: int, n_slots: int, tokens: Tokens) -> tuple[int, int
     return tokens.starts[slot - n_slots, row], tokens.starts[slot - n_slots, row + 1]
 
 
-@kernel
+@borrowing_kernel
 def number(numbers: Matrix, tokens: Tokens, n: int, slot: int, i: int, n_slots: int) -> float:
     """The value of an entry."""
     value: float = 1.0
@@ -198,7 +231,7 @@ def number(numbers: Matrix, tokens: Tokens, n: int, slot: int, i: int, n_slots: 
     return value
 
 
-@kernel
+@borrowing_kernel
 def report(reports: Integers, at: int, n: int, a: int, i: int, b: int, j: int) -> None:
     """Ask for the name of an entry."""
     reports[at, 0] = n
@@ -221,30 +254,77 @@ def pair_keys(keys: Keys, values: Vector, pairs: Integers, first: int) -> None:
 def row_of_keys(
     keys: Keys,
     given: Vector,
+    columns: Any,
+    values: Vector,
+    cells: Any,
+    counts: Integers,
+    reports: Integers,
+    places: Any,
     bits: int,
     signed: bool,
     learn: bool,
-    noticed: Noticed,
-    places: Any,
-    columns: Any,
-    values: Array,
-) -> tuple[int, int]:
-    """One row of the entries given, or of ones; how many columns, how many reports, which are of places in the keys.
+) -> int:
+    """One row of the entries given, or of ones: how many columns, plus 2^32 times how many reports, of places in keys.
 
-    The last of the places is how many were used before: so they need no clearing.
+    There are as many keys as columns to write to. The last of the places is how many were used before: so they need no
+    clearing.
     """
-    at, n_reports, base = 0, 0, places[PLACES]
+    n, at, n_reports, base = columns.size, 0, 0, int(places[PLACES])
     if base > 2**30:
         places[:] = 0
         base = 0
-    for i in range(keys.size):
+    for i in range(n):
         value = given[i] if i < given.size else 1.0
         at = put(keys[i], value, bits, signed, 0, at, base, places, columns, values)
-    places[PLACES] = base + keys.size
+    places[PLACES] = base + n
     if learn:
-        noticed.counts[ROWS] += 1
-        for i in range(keys.size):
-            if notice(noticed.cells, noticed.counts, keys[i], bits) and n_reports < noticed.reports.shape[0]:
-                noticed.reports[n_reports, 0] = i
+        counts[ROWS] += 1
+        counts[ENTRIES] += n
+        for i in range(n):
+            if notice(cells, counts, keys[i], bits) and n_reports < reports.shape[0]:
+                reports[n_reports, 0] = i
                 n_reports += 1
-    return at, n_reports
+    return at + (n_reports << 32)
+
+
+@kernel
+def row_of_joined(
+    data: Bytes,
+    seeds: Keys,
+    keys: Keys,
+    columns: Any,
+    values: Vector,
+    cells: Any,
+    counts: Integers,
+    reports: Integers,
+    places: Any,
+    bits: int,
+    signed: bool,
+    learn: bool,
+) -> int:
+    """The same from joined strings (`hash_joined`); -1 if one of them has the separator in it."""
+    if not hash_joined(data, seeds, keys):
+        return -1
+    return row_of_keys(keys, values[:0], columns, values, cells, counts, reports, places, bits, signed, learn)
+
+
+def _eleven(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any) -> Any:
+    return callee(a, b, c, d, e, f, g, h, i, j, k)
+
+
+def _twelve(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any, m: Any) -> Any:
+    return callee(a, b, c, d, e, f, g, h, i, j, k, m)
+
+
+@cache
+def row_entries() -> tuple[Kernel, Kernel]:
+    """`row_of_keys` and `row_of_joined`, without the look at each argument at every call."""
+    keys, reals, noticed = np.zeros(1, np.uint64), np.zeros(1), (np.zeros(1, np.uint32), np.zeros(1, np.int64))
+    rest = *noticed, np.zeros((1, 5), np.int64), np.zeros(1, np.int32), 18, False, True
+    row = np.zeros(1, np.int32), reals
+    return (
+        entry_point(row_of_keys, keys, reals, *row, *rest, template=_eleven, nogil=False),
+        entry_point(
+            row_of_joined, np.frombuffer(b" ", np.uint8), keys, keys, *row, *rest, template=_twelve, nogil=False
+        ),
+    )

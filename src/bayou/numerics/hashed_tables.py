@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bayou.contracts import SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
 from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
-from bayou.numerics.hashed_rows import Tokens, pair_keys, rows_of_keys
-from bayou.numerics.hashing import hash_bytes, number_keys, wrapping
+from bayou.numerics.hashed_rows import Tokens, rows_of_keys
+from bayou.numerics.hashing import combine, hash_bytes, number_keys, wrapping
 from bayou.numerics.table_columns import Column, arrow_table, column_names, column_of, frozen, row_count, text_of
 
 BLOCK = 4096  # rows whose keys are made at once, so that they stay near
@@ -87,9 +87,9 @@ class HashedTable:
     def encode(self, first: int, n_rows: int, learn: bool) -> SparseRows:
         """Rows from ``first`` on."""
         tokens = self._tokens(first, n_rows)
-        sizes = self._sizes(tokens, n_rows)
+        size = self._size(tokens, n_rows)
         starts = np.zeros(n_rows + 1, np.int64)
-        columns, values = np.empty(sizes, np.int32), np.empty(sizes, self.dtype)
+        columns, values = np.empty(size, np.int32), np.empty(size, self.dtype)
         at = 0
         for row in range(0, n_rows, BLOCK):
             count = min(BLOCK, n_rows - row)
@@ -108,6 +108,7 @@ class HashedTable:
                     learn,
                     self.names.noticed._replace(reports=reports),
                     self.names.places,
+                    self.names.stamps,
                     starts[row:],
                     columns[at:],
                     values[at:],
@@ -141,13 +142,14 @@ class HashedTable:
         self.names.credit = min(self.names.credit + EARNED * count, FREE)
         return self.names.noticed.reports[: min(int(self.names.credit), MOST_REPORTS)]
 
-    def _sizes(self, tokens: Tokens, n_rows: int) -> int:
+    def _size(self, tokens: Tokens, n_rows: int) -> int:
         """How many entries there are at most."""
-        lengths = [np.ones(n_rows, np.int64)] * len(self.slots) + [np.diff(row) for row in tokens.starts]
-        total = sum(int(length.sum()) for length in lengths)
-        for a, b in self.pairs:
-            product = lengths[a] * (lengths[a] + 1) // 2 if a == b else lengths[a] * lengths[b]
-            total += int(product.sum())
+        fixed = len(self.slots)
+        lengths = np.diff(tokens.starts)
+        total = fixed * n_rows + int(lengths.sum())
+        for a, b in self.pairs.tolist():
+            of_a, of_b = (1 if slot < fixed else lengths[slot - fixed] for slot in (a, b))
+            total += int(np.sum(np.broadcast_to(of_a * (of_a + 1) // 2 if a == b else of_a * of_b, n_rows)))
         return total
 
     def _tokens(self, first: int, n_rows: int) -> Tokens:
@@ -184,11 +186,13 @@ class HashedTable:
     def _remember(self, first: int, reports: NDArray[np.int64], row: int, tokens: Tokens) -> None:
         self.names.credit -= len(reports)
         for n, a, i, b, j in reports.tolist():
-            keys = [self._key(n, slot, at, row, tokens) for slot, at in ((a, i), (b, j)) if slot >= 0]
-            labels = [self._label(first + n, slot, at) for slot, at in ((a, i), (b, j)) if slot >= 0]
-            if len(keys) > 1:
-                keys = [_combined(*keys)]
-            self.names.remember(keys[0] >> (64 - self.settings.bits), " x ".join(labels))
+            key = self._key(n, a, i, row, tokens)
+            if b >= 0:
+                key = _combined(key, self._key(n, b, j, row, tokens))
+            column = key >> (64 - self.settings.bits)
+            if not self.names.is_named(column):
+                label = self._label(first + n, a, i)
+                self.names.remember(column, label if b < 0 else f"{label} x {self._label(first + n, b, j)}")
 
     def _key(self, n: int, slot: int, i: int, row: int, tokens: Tokens) -> int:
         if slot < len(self.slots):
@@ -206,10 +210,8 @@ class HashedTable:
 
 
 def _combined(a: int, b: int) -> int:
-    keys, values = np.array([a, b, 0], np.uint64), np.ones(3)
     with wrapping():
-        pair_keys(keys, values, np.array([[0, 1]]), 2)
-    return int(keys[2])
+        return int(combine(np.uint64(a), np.uint64(b)))
 
 
 def _number(name: str, values: Any, n_rows: int) -> Vector:

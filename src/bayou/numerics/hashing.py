@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.numerics.jit import COMPILED, kernel
+from bayou.numerics.jit import COMPILED, borrowing_kernel, kernel
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Keys: TypeAlias = NDArray[np.uint64]
@@ -46,6 +46,12 @@ TEN, TWELVE, SIXTEEN, SIXTY_FOUR = np.uint64(10), np.uint64(12), np.uint64(16), 
 HALF, DIGIT, MINUS = np.uint64(32), np.uint64(ord("0")), np.uint64(ord("-"))
 SHIFT = np.uint64(33)
 TOP_BYTE = np.uint64(56)
+# Strings that are hashed one after the other: what is between them, and what is after the last.
+SEPARATOR = np.uint8(0x1F)
+BETWEEN, END = "\x1f", "\x1f" * 8
+EACH_BYTE, HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+SEPARATORS = np.uint64(0x1F1F1F1F1F1F1F1F)
+COUNT_BYTES = np.uint64(0x0001020304050607)  # times 256^n has n in its highest byte
 
 
 def wrapping() -> AbstractContextManager[Any]:
@@ -53,7 +59,7 @@ def wrapping() -> AbstractContextManager[Any]:
     return nullcontext() if COMPILED else np.errstate(over="ignore")
 
 
-@kernel
+@borrowing_kernel
 def mix(h: Any) -> Any:
     """Let every bit act on every bit."""
     h ^= h >> SHIFT
@@ -69,20 +75,20 @@ def combine(a: Any, b: Any) -> Any:
     return mix(a + b)
 
 
-@kernel
+@borrowing_kernel
 def opened(seed: Any, length: Any) -> Any:
     """The hash before any word."""
     return seed ^ (length * LENGTHS)
 
 
-@kernel
+@borrowing_kernel
 def with_word(h: Any, word: Any) -> Any:
     """The hash after one more word."""
     h = (h ^ word) * WORDS
     return h ^ (h >> HALF)
 
 
-@kernel
+@borrowing_kernel
 def word_at(data: Bytes, at: Any) -> Any:
     """Eight bytes as a number; compiled to one load."""
     return (
@@ -117,7 +123,7 @@ def hash_run(data: Bytes, begin: Any, length: Any, seed: Any) -> Any:
     return mix(h)
 
 
-@kernel
+@borrowing_kernel
 def hash_inline(low: Any, high: Any, seed: Any) -> Any:
     """The hash of a string of at most 12 bytes, as Arrow has it in a view: length and bytes in two words."""
     length = low & LOW_HALF
@@ -129,7 +135,7 @@ def hash_inline(low: Any, high: Any, seed: Any) -> Any:
     return mix(h)
 
 
-@kernel
+@borrowing_kernel
 def hash_integer(magnitude: Any, negative: Any, seed: Any) -> Any:
     """The hash of a whole number's decimal text."""
     a, b, c, length = ZERO, ZERO, ZERO, ZERO
@@ -158,7 +164,7 @@ def hash_integer(magnitude: Any, negative: Any, seed: Any) -> Any:
 # ``valid``, if it has any, is a missing item.
 
 
-@kernel
+@borrowing_kernel
 def is_missing(valid: Bytes, i: Any) -> bool:
     """Whether an item is missing, by Arrow's bitmap."""
     return valid.size > 0 and (valid[i >> 3] >> np.uint8(i & 7)) & np.uint8(1) == 0
@@ -262,26 +268,42 @@ def number_keys(
     """Numbers: the key of the name, and the number; that of its absence, and 1, for NaN."""
     for n in range(count):
         number = numbers[first + n]
-        if number != number:
-            keys[row + n, slot], values[row + n, slot] = missing, 1.0
-        else:
-            keys[row + n, slot], values[row + n, slot] = key, number
+        absent = number != number
+        keys[row + n, slot] = missing if absent else key  # without a branch that could be mispredicted
+        values[row + n, slot] = 1.0 if absent else number
+
+
+@borrowing_kernel
+def ends_in(word: Any) -> Any:
+    """Where a word has separators: the highest bit of their bytes, right at least for the first of them."""
+    x = word ^ SEPARATORS
+    return (x - EACH_BYTE) & ~x & HIGH_BITS
 
 
 @kernel
-def hash_joined(data: Bytes, separator: int, seeds: Keys, keys: Keys) -> int:
-    """Strings with a separator between each two, each with a seed of its own; returns how many there are.
+def hash_joined(data: Bytes, seeds: Keys, keys: Keys) -> bool:
+    """Strings, each with a seed of its own, with a separator between any two and `END` after the last.
 
-    If there are not as many as seeds, a string has the separator in it, and the keys mean nothing.
+    Returns False if one has the separator in it: then the keys mean nothing.
     """
-    found, begin = 0, 0
-    for at in range(data.size + 1):
-        if at == data.size or data[at] == separator:
-            if found < seeds.size:
-                keys[found] = hash_run(data, begin, at - begin, seeds[found])
-            found += 1
-            begin = at + 1
-    return found
+    at = ZERO
+    for i in range(seeds.size):
+        word = word_at(data, at)
+        found = ends_in(word)
+        if found != ZERO:  # less than eight bytes: the number of bytes before the first end, and a mask of them
+            below = ((found & (~found + ONE)) >> SEVEN) - ONE
+            length = ((below + ONE) * COUNT_BYTES) >> TOP_BYTE
+            h = opened(seeds[i], length)
+            keys[i] = mix(with_word(h, word & below) if length > ZERO else h)
+        else:
+            length = EIGHT
+            while ends_in(word_at(data, at + length)) == ZERO:
+                length += EIGHT
+            while data[at + length] != SEPARATOR:
+                length += ONE
+            keys[i] = hash_run(data, at, length, seeds[i])
+        at += length + ONE
+    return bool(at + SEVEN == np.uint64(data.size))
 
 
 def hash_bytes(data: bytes, seed: int = 0) -> int:

@@ -68,8 +68,20 @@ class Views(Piece):
             buffer = hash_views(self.views, data, buffer, self.valid, start, count, seed, missing, keys, row, slot)
 
     def items(self, first: int, count: int) -> Sequence[Any]:
+        if count == 1:  # names are asked for one by one
+            return [self._item(self.offset + first)]
         items: list[Any] = self.array.slice(first, count).to_pylist()
         return items
+
+    def _item(self, i: int) -> str | None:
+        if not told(self.valid, i):
+            return None
+        low, high = int(self.views[2 * i]), int(self.views[2 * i + 1])
+        length = low & 0xFFFFFFFF
+        if length <= 12:
+            return ((low >> 32) | (high << 32)).to_bytes(12, "little")[:length].decode()
+        data = self.buffers[high & 0xFFFFFFFF][high >> 32 : (high >> 32) + length]
+        return data.tobytes().decode()
 
 
 @dataclass(frozen=True, eq=False)
