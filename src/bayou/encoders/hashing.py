@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -21,15 +21,17 @@ from numpy.typing import DTypeLike, NDArray
 from bayou.contracts import SparseRows, Spec, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
-from bayou.numerics.hashed_names import MOST_FEATURES, MOST_ORDERS, HashedNames
-from bayou.numerics.hashed_rows import pair_keys
+from bayou.numerics.hashed_names import MOST_FEATURES, MOST_LAYOUTS, HashedNames
+from bayou.numerics.hashed_rows import Layout, pair_keys
 from bayou.numerics.hashed_tables import BLOCK, Feature, HashedTable, Settings, encoded, feature_of, tokens_of
 from bayou.numerics.hashing import BETWEEN, END, Keys, hash_bytes, hash_joined, wrapping
 from bayou.numerics.table_columns import text_of
 
-NO_PAIRS = np.zeros((0, 2), np.int64)
-INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)  # quicker than their names
-empty, frombuffer = np.empty, np.frombuffer
+NO_NUMBERS: Mapping[str, float] = {}
+NO_AMOUNTS = np.zeros(0)
+# Quicker than their names.
+empty, frombuffer, fromiter = np.empty, np.frombuffer, np.fromiter
+FLOAT64, INT32, UINT8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.uint8)
 ONE_REPORT = 2**32  # what a kernel adds to the number of columns for each report
 
 
@@ -85,32 +87,50 @@ class Hashing(Spec):
     ) -> tuple[NDArray[np.int32], Vector]:
         """Columns and values of one row; with ``learn`` its names are remembered.
 
-        It is quickest where all of it is text.
+        It is quickest where all categories are text.
         """
-        if numbers or self.text or self.interactions:
-            return self._mixed(names, categories, numbers or {}, learn)
+        numbers = NO_NUMBERS if numbers is None else numbers
+        if self.text:
+            return self._mixed(names, categories, numbers, learn)
         try:
             data = (BETWEEN.join(categories.values()) + END).encode()
-        except (TypeError, UnicodeEncodeError):  # some are no text
-            return self._mixed(names, categories, {}, learn)
-        order = tuple(categories)
-        if order != names.last_order:
-            names.last_order, names.last_keys = order, self._keys_of(names, order)
-            names.keys = np.empty(max(len(order), names.keys.size), np.uint64)
-        n = len(order)
+            amounts = fromiter(numbers.values(), FLOAT64, len(numbers)) if numbers else NO_AMOUNTS
+        except (TypeError, ValueError):  # some are neither text nor numbers
+            return self._mixed(names, categories, numbers, learn)
+        of_categories, of_numbers, layout = names.last
+        if of_categories != tuple(categories) or of_numbers != tuple(numbers):
+            layout = self._layout(names, tuple(categories), tuple(numbers))
+        n = layout.keys.size
         columns, values = empty(n, INT32), empty(n)
-        done = names.of_joined(
-            frombuffer(data, UINT8), names.last_keys, names.keys, columns, values, *names.kept, learn
-        )
+        done = names.of_joined(frombuffer(data, UINT8), layout, amounts, columns, values, *names.kept, learn)
         if done == n:
             return columns, values
-        if done < 0:  # one has the separator in it; or there are none
-            return self._mixed(names, categories, {}, learn)
+        if done < 0:  # a string has the separator in it, or a number is not finite
+            return self._mixed(names, categories, numbers, learn)
         if done >= ONE_REPORT:
-            given = list(categories.items())
-            self._remember(names, names.keys, done, lambda i: f"{given[i][0]}={given[i][1]}")
+            self._remember(names, layout.keys, done, labels(categories, numbers, {}), layout.pairs)
             done %= ONE_REPORT
         return columns[:done], values[:done]
+
+    def _layout(self, names: HashedNames, categories: tuple[str, ...], numbers: tuple[str, ...]) -> Layout:
+        """What rows with these names have in common."""
+        layout: Layout | None = names.layouts.get((categories, numbers))
+        if layout is None:
+            if len(names.layouts) >= MOST_LAYOUTS:
+                names.layouts.clear()
+            features = [self._feature(names, name) for name in numbers]
+            pairs = self._pairs((*categories, *numbers), {})
+            n = len(categories) + len(numbers) + len(pairs)
+            layout = names.layouts[categories, numbers] = Layout(
+                np.array([self._feature(names, name).key for name in categories], np.uint64),
+                np.array([feature.key for feature in features], np.uint64),
+                np.array([feature.missing for feature in features], np.uint64),
+                pairs,
+                np.empty(n, np.uint64),
+                np.empty(n),
+            )
+        names.last = categories, numbers, layout
+        return layout
 
     def _mixed(
         self, names: HashedNames, categories: Mapping[str, Any], numbers: Mapping[str, float], learn: bool
@@ -122,47 +142,27 @@ class Hashing(Spec):
         parts += [self._tokens(names, name, text) for name, text in words.items()]
         keys, values = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         n = len(keys)
-        pairs = self._pairs(
-            (*texts, *numbers), {name: part[0].size for name, part in zip(words, parts[2:], strict=True)}
-        )
-        if len(pairs):
-            keys, values = np.resize(keys, n + len(pairs)), np.resize(values, n + len(pairs))
-            with wrapping():
-                pair_keys(keys, values, pairs, n)
-
-        def label(i: int) -> str:
-            if i >= n:
-                return " x ".join(label(j) for j in pairs[i - n].tolist())
-            every = [f"{name} is missing" if text is None else f"{name}={text}" for name, text in texts.items()]
-            every += [f"{name} is missing" if number != number else name for name, number in numbers.items()]
-            for name, text in words.items():
-                every += [f"{name} is missing"] if text is None else [f"{name}:{token}" for token in tokens_of(text)]
-            return every[i]
-
+        sizes = {name: len(tokens) for name, (tokens, _) in zip(words, parts[2:], strict=True)}
+        pairs = self._pairs((*texts, *numbers), sizes)
+        keys, values = np.resize(keys, n + len(pairs)), np.resize(values, n + len(pairs))
         columns, sums = np.empty(len(keys), np.int32), np.empty(len(keys))
         with wrapping():
+            pair_keys(keys, values, pairs, n)
             done = names.of_keys(keys, values, columns, sums, *names.kept, learn)
         if done >= ONE_REPORT:
-            self._remember(names, keys, done, label)
+            self._remember(names, keys, done, labels(texts, numbers, words), pairs)
             done %= ONE_REPORT
         return columns[:done], sums[:done]
 
     def _categories(self, names: HashedNames, texts: Mapping[str, str | None]) -> tuple[Keys, Vector]:
-        order = tuple(texts)
-        seeds = self._keys_of(names, order)
-        keys = np.empty_like(seeds)
-        data = [b"" if text is None else encoded(text) for text in texts.values()]
-        with wrapping():
-            joined = hash_joined(np.frombuffer(BETWEEN.encode().join(data) + END.encode(), np.uint8), seeds, keys)
-        if not joined:  # one has the separator in it; or there are none
-            keys[:] = [hash_bytes(text, int(seed)) for text, seed in zip(data, seeds, strict=True)]
+        keys = np.empty(len(texts), np.uint64)
         for i, (name, text) in enumerate(texts.items()):
-            if text is None:
-                keys[i] = self._feature(names, name).missing
+            key, missing = self._feature(names, name)
+            keys[i] = missing if text is None else hash_bytes(encoded(text), int(key))
         return keys, np.ones(keys.size)
 
     def _numbers(self, names: HashedNames, numbers: Mapping[str, float]) -> tuple[Keys, Vector]:
-        keys = self._keys_of(names, tuple(numbers)).copy()
+        keys = np.array([self._feature(names, name).key for name in numbers], np.uint64)
         try:
             values = np.fromiter((np.nan if x is None else x for x in numbers.values()), np.float64, len(keys))
         except (TypeError, ValueError) as error:
@@ -188,8 +188,6 @@ class Hashing(Spec):
 
     def _pairs(self, singles: Sequence[str], words: Mapping[str, int]) -> NDArray[np.int64]:
         """Which entries are paired: names of one entry each, then those of so many."""
-        if not self.interactions:
-            return NO_PAIRS
         places = {name: range(i, i + 1) for i, name in enumerate(singles)}
         begin = len(singles)
         for name, size in words.items():
@@ -205,11 +203,14 @@ class Hashing(Spec):
         ]
         return np.array(found, np.int64).reshape(-1, 2)
 
-    def _remember(self, names: HashedNames, keys: Keys, done: int, label: Callable[[int], str]) -> None:
+    def _remember(
+        self, names: HashedNames, keys: Keys, done: int, every: Sequence[str], pairs: NDArray[np.int64]
+    ) -> None:
         for i in names.noticed.reports[: done // ONE_REPORT, 0].tolist():
             column = int(keys[i]) >> (64 - self.bits)
             if not names.is_named(column):
-                names.remember(column, label(i))
+                pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
+                names.remember(column, " x ".join(every[j] for j in pair))
 
     def _feature(self, names: HashedNames, name: str) -> Feature:
         found: Feature | None = names.features.get(name)
@@ -218,15 +219,6 @@ class Hashing(Spec):
                 names.features.clear()
             found = names.features[name] = feature_of(name, self.seed)
         return found
-
-    def _keys_of(self, names: HashedNames, order: tuple[str, ...]) -> Keys:
-        """The keys of names in this order."""
-        keys: Keys | None = names.orders.get(order)
-        if keys is None:
-            if len(names.orders) >= MOST_ORDERS:
-                names.orders.clear()
-            keys = names.orders[order] = np.array([self._feature(names, name).key for name in order], np.uint64)
-        return keys
 
     @property
     def _settings(self) -> Settings:
@@ -268,6 +260,15 @@ def _text(name: str, value: Any) -> str | None:
         return text_of(value)
     except InvalidFeatures as error:
         raise InvalidFeatures(f"{name!r} {error}") from error
+
+
+def labels(texts: Mapping[str, Any], numbers: Mapping[str, float], words: Mapping[str, str | None]) -> list[str]:
+    """What the entries of a row are called, but for interactions."""
+    every = [f"{name} is missing" if text is None else f"{name}={text}" for name, text in texts.items()]
+    every += [f"{name} is missing" if x is None or x != x else name for name, x in numbers.items()]
+    for name, text in words.items():
+        every += [f"{name} is missing"] if text is None else [f"{name}:{token}" for token in tokens_of(text)]
+    return every
 
 
 def checked_names(names: Any) -> tuple[str, ...]:

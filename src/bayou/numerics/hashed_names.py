@@ -31,7 +31,7 @@ MOST_SHARED = 4  # names of one column
 MOST_REPORTS = 4096
 FREE = 16_384.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
 EARNED = 1.0 / 256.0
-MOST_ORDERS = 256
+MOST_LAYOUTS = 256
 MOST_FEATURES = 65_536
 
 
@@ -66,9 +66,8 @@ class HashedNames:
         self.features: dict[
             str, Any
         ] = {}  # keys of names, one by one and as rows have them: to be had anew at any time
-        self.orders: dict[Any, Any] = {}
-        self.last_order: tuple[str, ...] = ()
-        self.last_keys = self.keys = np.zeros(0, np.uint64)
+        self.layouts: dict[Any, Any] = {}
+        self.last: tuple[Any, Any, Any] = (None, None, None)  # names of categories, of numbers, and their layout
         self.of_keys, self.of_joined = row_entries()
         self.kept = (*self.noticed, self.places, bits, signed)  # what each of the two takes at every call
         self._names: dict[int, list[str]] = {}

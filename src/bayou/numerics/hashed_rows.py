@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Kernel, Matrix, Vector
 from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Bytes, Keys, combine, hash_joined
-from bayou.numerics.jit import borrowing_kernel, callee, entry_point, kernel
+from bayou.numerics.jit import COMPILED, borrowing_kernel, callee, entry_point, kernel
 
 PLACES = 4096  # entries of a row are looked for by so many of their bits
 STAMPS = 8192  # the same for all rows of a block, of at most 65,535
@@ -46,6 +46,19 @@ class Tokens(NamedTuple):
     starts: Integers
     keys: Keys
     values: Vector
+
+
+class Layout(NamedTuple):
+    """What rows with the same names have in common: the keys of names of categories, those of names of numbers and of
+    their absence, which entries are paired; and room for keys and values.
+    """
+
+    seeds: Keys
+    names: Keys
+    missing: Keys
+    pairs: Integers
+    keys: Keys
+    given: Vector
 
 
 @borrowing_kernel
@@ -264,7 +277,7 @@ def row_of_keys(
     signed: bool,
     learn: bool,
 ) -> int:
-    """One row of the entries given, or of ones: how many columns, plus 2^32 times how many reports, of places in keys.
+    """One row of the entries given: how many columns, plus 2^32 times how many reports, which are of places in keys.
 
     There are as many keys as columns to write to. The last of the places is how many were used before: so they need no
     clearing.
@@ -274,8 +287,7 @@ def row_of_keys(
         places[:] = 0
         base = 0
     for i in range(n):
-        value = given[i] if i < given.size else 1.0
-        at = put(keys[i], value, bits, signed, 0, at, base, places, columns, values)
+        at = put(keys[i], given[i], bits, signed, 0, at, base, places, columns, values)
     places[PLACES] = base + n
     if learn:
         counts[ROWS] += 1
@@ -290,8 +302,8 @@ def row_of_keys(
 @kernel
 def row_of_joined(
     data: Bytes,
-    seeds: Keys,
-    keys: Keys,
+    layout: Layout,
+    numbers: Vector,
     columns: Any,
     values: Vector,
     cells: Any,
@@ -302,10 +314,22 @@ def row_of_joined(
     signed: bool,
     learn: bool,
 ) -> int:
-    """The same from joined strings (`hash_joined`); -1 if one of them has the separator in it."""
-    if not hash_joined(data, seeds, keys):
+    """The same from joined strings (`hash_joined`) and numbers; -1 if a string has the separator in it, or a number is
+    not finite but for NaN, which is missing.
+    """
+    n, keys, given = layout.seeds.size, layout.keys, layout.given
+    if not hash_joined(data, layout.seeds, keys):
         return -1
-    return row_of_keys(keys, values[:0], columns, values, cells, counts, reports, places, bits, signed, learn)
+    for i in range(n):
+        given[i] = 1.0
+    for i in range(numbers.size):
+        if np.isinf(numbers[i]):
+            return -1
+        absent = numbers[i] != numbers[i]
+        keys[n + i] = layout.missing[i] if absent else layout.names[i]
+        given[n + i] = 1.0 if absent else numbers[i]
+    pair_keys(keys, given, layout.pairs, n + numbers.size)
+    return row_of_keys(keys, given, columns, values, cells, counts, reports, places, bits, signed, learn)
 
 
 def _eleven(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any) -> Any:
@@ -319,12 +343,15 @@ def _twelve(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: A
 @cache
 def row_entries() -> tuple[Kernel, Kernel]:
     """`row_of_keys` and `row_of_joined`, without the look at each argument at every call."""
+    if not COMPILED:
+        quiet = np.errstate(over="ignore")
+        return quiet(row_of_keys), quiet(row_of_joined)
     keys, reals, noticed = np.zeros(1, np.uint64), np.zeros(1), (np.zeros(1, np.uint32), np.zeros(1, np.int64))
     rest = *noticed, np.zeros((1, 5), np.int64), np.zeros(1, np.int32), 18, False, True
     row = np.zeros(1, np.int32), reals
+    layout = Layout(keys, keys, keys, np.zeros((0, 2), np.int64), keys, reals)
+    data = np.frombuffer(b" ", np.uint8)
     return (
         entry_point(row_of_keys, keys, reals, *row, *rest, template=_eleven, nogil=False),
-        entry_point(
-            row_of_joined, np.frombuffer(b" ", np.uint8), keys, keys, *row, *rest, template=_twelve, nogil=False
-        ),
+        entry_point(row_of_joined, data, layout, reals, *row, *rest, template=_twelve, nogil=False),
     )
