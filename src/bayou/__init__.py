@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
     from bayou.sparse_learner import SparseLearner
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
+    from bayou.streams import read_csv, read_parquet
 
 __version__ = "0.1.0"
 
@@ -160,6 +161,8 @@ __all__ = [
     "Variational",
     "VariationalPerceptron",
     "load",
+    "read_csv",
+    "read_parquet",
     "save",
 ]
 
@@ -186,6 +189,7 @@ _NAMES = {
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
     "sparse_learner": "SparseLearner",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
+    "streams": "read_csv read_parquet",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
 

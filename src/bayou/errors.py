@@ -6,7 +6,8 @@
     ├── InvalidFeatures(ValueError)    features that are not finite numbers
     ├── ShapeMismatch(ValueError)      the wrong number of features, rows or weights
     ├── ImproperBelief(ValueError)     a belief that would not be a distribution
-    └── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
+    ├── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
+    └── StreamError(ValueError)        a file of rows that is missing, damaged, empty or of other columns
     SlowSchedule(UserWarning)          steps that become small too soon for the error to fall as fast as it could
 
 Every message names the thing, what was required and what came. An error leaves the model as it was.
@@ -39,6 +40,10 @@ class ImproperBelief(BayouError, ValueError):
 
 class ModelFileError(BayouError, ValueError):
     """A model file that is damaged, foreign or too new."""
+
+
+class StreamError(BayouError, ValueError):
+    """A file of rows that is missing, damaged, empty or of other columns."""
 
 
 class SlowSchedule(UserWarning):

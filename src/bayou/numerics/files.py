@@ -1,0 +1,100 @@
+"""The files that a path names, in order, and what polars says of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from bayou.errors import BayouError, InvalidSpec, StreamError
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def polars() -> Any:
+    """Polars, if it is there."""
+    try:
+        import polars as pl  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ImportError('tables are read with polars, which is missing: pip install "bayou[tables]"') from error
+    return pl
+
+
+def files(source: Source, endings: Sequence[str]) -> list[Path]:
+    """One file; all with such endings of a folder and its subfolders, or all that match a pattern, by name; a list."""
+    if not isinstance(source, str | os.PathLike):
+        return [file for each in source for file in files(each, endings)]
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        inside = (file for file in path.rglob("*") if file.name.endswith(tuple(endings)) and file.is_file())
+        found = [file for file in inside if not any(_is_hidden(part) for part in file.relative_to(path).parts)]
+    else:
+        matches = glob(os.fspath(source), recursive=True)  # noqa: PTH207  # a pattern may be absolute
+        found = [Path(file) for file in matches if Path(file).is_file()]
+    if not found:
+        kinds = ", ".join(endings)
+        raise StreamError(f"`path` must name a file, a folder of files ({kinds}) or a pattern; got {str(path)!r}.")
+    return sorted(found)
+
+
+def _is_hidden(part: str) -> bool:
+    """As Spark marks what is not data: `_SUCCESS`, `.crc`."""
+    return part.startswith((".", "_"))
+
+
+def check_chunk_rows(chunk_rows: int) -> None:
+    if not (isinstance(chunk_rows, int) and chunk_rows >= 1):
+        raise InvalidSpec(f"`chunk_rows` must be a whole number, at least 1; got {chunk_rows!r}.")
+
+
+def checked_columns(file: Path, present: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    """The wanted columns, or all that are there."""
+    if isinstance(wanted, str):
+        raise InvalidSpec(f"`columns` must be a list of names; got {wanted!r}.")
+    for name in wanted or ():
+        if name not in present:
+            raise StreamError(f"{file} must have a column {name!r}; got {_listed(present)}.")
+    return list(present if wanted is None else wanted)
+
+
+def check_schema(file: Path, schema: Any, first: Any) -> None:
+    """Later files have the columns and types of the first."""
+    for name, kind in first.items():
+        if schema[name] != kind:
+            raise StreamError(f"column {name!r} of {file} must be {kind}, as in the first file; got {schema[name]}.")
+
+
+def evenly(n_rows: int, most: int) -> Iterator[slice]:
+    """The rows in as few parts of equal size as have so many at most: no small rest that costs a call of its own."""
+    n_parts = -(-n_rows // most)
+    return (slice(n_rows * k // n_parts, n_rows * (k + 1) // n_parts) for k in range(n_parts))
+
+
+@contextmanager
+def told_plainly(file: Path, requirement: str) -> Iterator[None]:
+    """What goes wrong in a reader, in one line and with the name of the file."""
+    try:
+        yield
+    except (BayouError, MemoryError):
+        raise
+    except Exception as error:
+        raise StreamError(f"{file} must be {requirement}; the reader says: {_first_line(error)}") from None
+    except BaseException as error:  # a panic of polars is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise StreamError(f"{file} must be {requirement}; the reader gave up: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:20])
+    return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"
