@@ -8,7 +8,7 @@ tangent gives way to the line that is nearest to the function over the whole bel
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -281,7 +281,7 @@ class FunctionLearner(Learner):
         return State(config | {"function": self.function} | options, arrays | {"noise": self.noise})
 
     @classmethod
-    def from_state(cls, state: State) -> FunctionLearner:
+    def from_state(cls, state: State) -> Self:
         """The learner that this data describes; it continues to the last bit."""
         config, arrays = state
         specs = (config[name] for name in ("function", "likelihood", "posterior", "rule", "n_features"))

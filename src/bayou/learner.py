@@ -8,7 +8,7 @@ A learner owns one belief and is a point of the grid likelihood x posterior x ru
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -351,10 +351,10 @@ class Learner:
         return State(config, {f"belief.{name}": array for name, array in self.belief._asdict().items()})
 
     @classmethod
-    def from_state(cls, state: State) -> Learner:
+    def from_state(cls, state: State) -> Self:
         """The learner that this data describes; it continues to the last bit."""
         config = state.config
-        learner = cls(config["likelihood"], config["posterior"], config["rule"], config["n_features"])
+        learner = cls._like(config)
         for name, array in learner.belief._asdict().items():
             saved = state.arrays[f"belief.{name}"]
             if saved.shape != array.shape or saved.dtype != array.dtype:
@@ -366,6 +366,11 @@ class Learner:
             learner.posterior.check(belief)
         learner.n_examples, learner.log_evidence = int(config["n_examples"]), float(config["log_evidence"])
         return learner
+
+    @classmethod
+    def _like(cls, config: dict[str, Any]) -> Self:
+        """A new learner of these parts."""
+        return cls(config["likelihood"], config["posterior"], config["rule"], config["n_features"])
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("likelihood", "posterior", "rule", "n_features", "belief", "_tally")

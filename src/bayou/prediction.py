@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,17 @@ def latent_of(record: Matrix) -> Latent:
     if record.ndim == 3:  # several latents, along the first axis
         return Latent(record[:, :, 0].T, record[:, :, 1].T)
     return Latent(*record.T[:-1])
+
+
+def joined(likelihood: Likelihood, parts: Sequence[Prediction]) -> Prediction:
+    """What was said of several parts of some rows, as of one."""
+    latents = [part.latent for part in parts]
+    if len(latents) == 1:
+        return parts[0]
+    if not latents:
+        return Prediction(likelihood, Latent(np.zeros(0), np.zeros(0)))
+    fields = [
+        np.concatenate([np.broadcast_to(a, b.mean.shape) for a, b in zip(column, latents, strict=True)])
+        for column in zip(*latents, strict=True)
+    ]
+    return Prediction(likelihood, Latent(*fields))

@@ -13,7 +13,7 @@ bends on the way, is halved until it does not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -242,7 +242,7 @@ class IncrementalRiskLearner(Learner):
         return State(config | own, arrays)
 
     @classmethod
-    def from_state(cls, state: State) -> IncrementalRiskLearner:
+    def from_state(cls, state: State) -> Self:
         """The learner that this data describes; it continues to the last bit."""
         config, arrays = state
         specs = [config[name] for name in ("function", "likelihood", "posterior", "rule", "domain", "damping")]

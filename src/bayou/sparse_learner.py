@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayou.contracts import (
     Latent,
@@ -107,6 +107,10 @@ class SparseLearner(Learner):
         _refuse(missing)
         return Prediction(self.likelihood, self._sparse_latents(self._checked(features)[0]))
 
+    def predict_unchecked(self, rows: SparseRows) -> Prediction:
+        """What is known of the targets of rows that are known to be right; see `learn_unchecked`."""
+        return Prediction(self.likelihood, self._sparse_latents(rows))
+
     def _sparse_latents(self, rows: SparseRows) -> Latent:
         record = self._record(len(rows))
         parts = zip(self.beliefs(), record, strict=True) if self._vector else [(self.belief, record)]
@@ -152,6 +156,16 @@ class SparseLearner(Learner):
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
         return self._learn_rows(rows, targets, weights, large=False)
 
+    def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
+        """Go on with these features told otherwise: see `bayou.contracts.Posterior.retell`, of these weights alone."""
+        for belief in self.beliefs():
+            some = self.posterior.prior(len(places))
+            for array, own in zip(some, belief, strict=True):
+                array[...] = own[places]
+            self.posterior.retell(some, scale, shift)
+            for array, own in zip(some, belief, strict=True):
+                own[places] = array
+
     def _learn_rows(
         self, rows: SparseRows, targets: Vector, counts: Vector, large: bool, single: bool = False
     ) -> Prediction:
@@ -166,8 +180,8 @@ class SparseLearner(Learner):
 
     def _run(self, belief: Any, rows: SparseRows, targets: Vector, counts: Vector, record: Matrix) -> int:
         entries = rows.starts, rows.columns, rows.values, self.constant
-        done = self._learn(belief, self._kernels, self._params, *entries, targets, counts, record)
-        return int(done)
+        done: int = self._learn(belief, self._kernels, self._params, *entries, targets, counts, record)
+        return done
 
     def _learn_shards(self, rows: SparseRows, targets: Vector, counts: Vector, threads: int) -> Prediction:
         ends = np.linspace(0, len(rows), threads + 1).astype(int)
@@ -179,7 +193,7 @@ class SparseLearner(Learner):
             own = self._record(part.stop - part.start)
             done = self._run(shard, rows[part], targets[part], counts[part], own)
             record[..., part, :] = own
-            return part.start + done
+            return int(part.start) + done
 
         with ThreadPoolExecutor(threads) as pool:
             for done, part in zip(pool.map(learn, shards, parts), parts, strict=True):
@@ -199,6 +213,14 @@ class SparseLearner(Learner):
         state = super().to_state()
         state.config["constant"] = self.constant
         return state
+
+    @classmethod
+    def _like(cls, config: dict[str, Any]) -> Self:
+        parts = config["likelihood"], config["posterior"], config["rule"], config["n_features"]
+        return cls(*parts, constant=float(config["constant"]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"constant": self.constant}
 
     def __repr__(self) -> str:
         constant = f", constant={self.constant}" if self.constant else ""

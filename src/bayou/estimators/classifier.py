@@ -24,6 +24,7 @@ from bayou.posteriors import FullGaussian
 
 # The logistic function is close to the normal one of its argument over this.
 LOGISTIC_OVER_PROBIT = 1.702
+FEW_CLASSES = 16
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
@@ -53,17 +54,17 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     # --- learning
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything and learn the rows in order, in one pass."""
         rows = self._rows(X, reset=True)
         labels, weights = self._labels(y, len(rows)), self._weights(sample_weight, rows)
-        self._start(rows.shape[1], np.unique(labels).tolist())
-        self._learn_rows(rows, labels, weights)
+        self._start(self._columns_of(rows), np.unique(labels).tolist())
+        self._learn_rows(rows, labels, weights, tell=False)
         return self
 
     def partial_fit(
         self,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -72,12 +73,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         ``classes`` may name all classes beforehand; without it they are admitted as they appear.
         """
-        self.learn_many(X, y, classes, sample_weight)
+        self._learn_more(X, y, classes, sample_weight, tell=False)
         return self
 
     def learn_many(
         self,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -86,21 +87,27 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         Columns are those of ``classes_`` afterwards; a class has probability 0 before it was known.
         """
+        return self._learn_more(X, y, classes, sample_weight)
+
+    def _learn_more(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None, tell: bool = True
+    ) -> Matrix:
+        """Learn more rows; probabilities cost more than learning, and are told if asked for."""
         rows = self._rows(X, reset=not self._begun())
         labels, weights = self._labels(y, len(rows)), self._weights(sample_weight, rows)
         named = None if classes is None else np.unique(np.asarray(classes)).tolist()
         if named is not None:
             self._check_classes(labels, named)
         if self._begun():
-            for label in np.unique(labels).tolist() + (named or []):
+            for label in [*self._unknown(labels), *(named or [])]:
                 self._check_label(label)
         if not self._begun():
-            self._start(rows.shape[1], named or [])
+            self._start(self._columns_of(rows), named or [])
         elif named is not None:
             for label in named:
                 if label not in self._codes:
                     self._admit(label)
-        return self._learn_rows(rows, labels, weights)
+        return self._learn_rows(rows, labels, weights, tell)
 
     def learn_one(self, x: Mapping[Hashable, Any], y: Any) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None; the class may be new too."""
@@ -134,8 +141,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if y is None:
             raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
+        if not self._begun() or self._unknown(labels):  # those that are known were looked at before
+            assert_all_finite(labels, input_name="y")
+            check_classification_targets(labels)
         if len(labels) != n:
             raise ShapeMismatch(f"`y` must have one label per row, {n}; got {len(labels)}.")
         return labels
@@ -156,17 +164,17 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _binary_likelihood(self) -> Likelihood:
         return Logistic() if self.likelihood is None else self.likelihood
 
-    def _learn_rows(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
+    def _learn_rows(self, rows: Any, labels: NDArray[Any], weights: Vector, tell: bool) -> Matrix:
         parts: list[tuple[list[Any], Matrix]] = []
         start = 0
-        for row in [*_first_appearances(labels, self._codes), len(rows)]:
+        for row in [*self._first_appearances(labels), len(rows)]:
             if row > start:  # rows of known classes, up to the next that is new
                 part = slice(start, row)
-                parts.append((list(self._codes), self._learn_known(rows[part], labels[part], weights[part])))
+                parts.append((list(self._codes), self._learn_known(rows[part], labels[part], weights[part], tell)))
                 start = row
             if row < len(rows):
                 self._admit(_label(labels[row]))
-        given = np.zeros((len(rows), len(self._codes)))
+        given = np.zeros((len(rows) if tell else 0, len(self._codes)))
         position = {label: column for column, label in enumerate(self.classes_.tolist())}
         start = 0
         for known, probabilities in parts:
@@ -174,15 +182,40 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             start += len(probabilities)
         return given
 
-    def _learn_known(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
+    def _learn_known(self, rows: Any, labels: NDArray[Any], weights: Vector, tell: bool) -> Matrix:
         """Learn rows whose classes are all known; probabilities in the order in which classes were admitted."""
-        values, inverse = np.unique(labels, return_inverse=True)
-        codes = np.array([self._codes[label] for label in values.tolist()], dtype=np.float64)[inverse]
+        codes = self._codes_of(labels)
         targets = codes if self._is_multiclass else 2.0 * codes - 1.0
         given = [np.zeros((0, len(self._codes)))]
         for part in self._parts(rows, weights):
-            given.append(self._probabilities(self._learn_part(rows[part], targets[part], weights[part]).latent))
+            prediction = self._learn_part(rows[part], targets[part], weights[part])
+            if tell:
+                given.append(self._probabilities(prediction.latent))
         return np.concatenate(given)
+
+    # --- labels
+
+    def _codes_of(self, labels: NDArray[Any]) -> Vector:
+        """The number of each label; -1 if it is not known. For few classes a look per class is quicker than sorting."""
+        codes = np.full(len(labels), -1.0)
+        if len(self._codes) <= FEW_CLASSES:
+            for label, code in self._codes.items():
+                codes[labels == label] = code
+        else:
+            values, inverse = np.unique(labels, return_inverse=True)
+            codes = np.array([float(self._codes.get(label, -1)) for label in values.tolist()])[inverse]
+        return codes
+
+    def _unknown(self, labels: NDArray[Any]) -> list[Any]:
+        """The labels that are not known yet, each once."""
+        found: list[Any] = np.unique(labels[self._codes_of(labels) < 0.0]).tolist()
+        return found
+
+    def _first_appearances(self, labels: NDArray[Any]) -> list[int]:
+        """Rows at which labels appear that are not known yet, in order."""
+        places = np.flatnonzero(self._codes_of(labels) < 0.0)
+        _, first = np.unique(labels[places], return_index=True)
+        return sorted(places[first].tolist())
 
     # --- classes
 
@@ -222,8 +255,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 for array, part in zip(learner.belief, half, strict=True):
                     array[code] = part
         if self._first:
-            rarity = math.log(1.0 + known.n_examples) / self._intercept
-            learner.belief.mean[count, 0] = learner.belief.mean[:count, 0].mean() - rarity
+            rarity, place = math.log(1.0 + known.n_examples) / self._intercept, self._intercept_place
+            learner.belief.mean[count, place] = learner.belief.mean[:count, place].mean() - rarity
         return learner
 
     def _order_classes(self) -> None:
@@ -288,32 +321,30 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     @property
     def coef_(self) -> Matrix:
         """Expected weight per unit of each raw input: a row per class, or one towards the second of two."""
-        return np.stack([sign * b.mean[self._first :] / self._weight_scale() for sign, b in self._oriented()])
+        return np.stack([sign * self._slopes(b.mean) / self._weight_scale() for sign, b in self._oriented()])
 
     @property
     def intercept_(self) -> Vector:
         """Expected latent where all raw inputs are zero."""
-        direction = self._intercept_direction()
-        return np.array([sign * float(b.mean @ direction) for sign, b in self._oriented()])
+        return np.array([sign * self._raw_intercept(b.mean) for sign, b in self._oriented()])
 
     def coef_interval(self, coverage: float = 0.9) -> Matrix:
         """Central interval of each weight: (low, high) per input; with more than two classes, per class and input."""
         intervals = []
         for sign, belief in self._oriented():
-            ends = sign * self._learner_.posterior.intervals(belief, coverage)[self._first :]
-            intervals.append(np.sort(ends, axis=1) / self._weight_scale()[:, None])
+            ends = sign * self._slopes(self._learner_.posterior.intervals(belief, coverage))
+            intervals.append(np.sort(ends, axis=1) / np.reshape(self._weight_scale(), (-1, 1)))
         return np.stack(intervals) if self._is_multiclass else intervals[0]
 
     def summary(self, coverage: float = 0.9) -> Summary:
         """Each weight with its deviation, interval and the probability of its sign, in raw units."""
         self._check_begun()
-        names, scale = self._input_names(), 1.0 / self._weight_scale()
+        scale = 1.0 / self._weight_scale()
         parts = []
         for label, (sign, belief) in zip(self.classes_[-len(self._oriented()) :], self._oriented(), strict=True):
             prefix = f"{label}: " if self._is_multiclass else ""
-            labelled = [prefix + name for name in names]
-            parts.append(Summary.of(labelled, self._learner_.posterior, belief, self._first, sign * scale, coverage))
-        return Summary.joined(parts)
+            parts.append(self._weights_told(belief, sign * scale, coverage, prefix))
+        return Summary.joined(parts)._replace(note=self._note())
 
     def _oriented(self) -> list[tuple[float, Any]]:
         """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
@@ -349,9 +380,3 @@ def _label(y: Any) -> Any:
     if label is None or (isinstance(label, float) and not math.isfinite(label)):
         raise InvalidTarget(f"a label must be a value that can be known again; got {label!r}.")
     return label
-
-
-def _first_appearances(labels: NDArray[Any], known: Mapping[Any, int]) -> list[int]:
-    """Rows at which labels appear that are not known yet, in order."""
-    values, first = np.unique(labels, return_index=True)
-    return sorted(int(row) for value, row in zip(values.tolist(), first, strict=True) if value not in known)

@@ -19,7 +19,8 @@ from sklearn.utils.validation import validate_data
 from bayou.contracts import Matrix, Vector
 from bayou.encoders.standardizer import ROUNDING, check_magnitude
 from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
-from bayou.estimators.online import _name, _number
+from bayou.estimators.dicts import number_of
+from bayou.estimators.online import _name
 
 FARTHEST = 1e100  # in units of the spread of the first rows: squares of this, summed, are still numbers
 
@@ -95,7 +96,7 @@ class CompleteRows(BaseEstimator):
         """The values of a dict, in the order of the names; those that are not there are NaN, if that may be."""
         if not names or not (x.keys() <= set(names) if missing else x.keys() == set(names)):
             raise InvalidFeatures(f"a dict must have the names that came first, {names}; got {list(x)}.")
-        row = np.array([[math.nan if x.get(name) is None else _number(name, x[name]) for name in names]])
+        row = np.array([[math.nan if x.get(name) is None else number_of(name, x[name]) for name in names]])
         if not missing and not np.isfinite(row).all():
             absent = names[int(np.argmin(np.isfinite(row[0])))]
             raise InvalidFeatures(f"feature {absent!r} must be there: {type(self).__name__} takes no missing values.")

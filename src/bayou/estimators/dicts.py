@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from bayou.encoders.standardizer import LARGEST
+from bayou.errors import InvalidFeatures
 from bayou.learner import Learner
 
 # What tells that a dict must take the long way: a name is absent, or a value is not a number.
@@ -50,3 +52,14 @@ def short_way(
         return learn()
 
     return learn_one
+
+
+def number_of(name: Hashable, value: Any, wanted: str = "a number, or None if it is missing") -> float:
+    """A value of a dict, as a number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidFeatures(f"feature {name!r} must be {wanted}; got {value!r}.") from None
+    if abs(number) > LARGEST:
+        raise InvalidFeatures(f"feature {name!r} must be finite and below {LARGEST:g} in size; got {value!r}.")
+    return number

@@ -22,6 +22,7 @@ KEPT = 256  # rows that may be learnt again
 class EarlyRows(OnlineEstimator):
     """An estimator that keeps its first rows until they are too many. What it learns is not linear in its inputs."""
 
+    _takes_sparse = False
     _early: list[tuple[Vector, float, float]]
 
     def _begin(self, n_columns: int, names: list[Hashable] | None = None) -> None:

@@ -67,7 +67,8 @@ class NetworkEstimator(EarlyRows):
         except TypeError:
             raise InvalidSpec(f"`hidden` must be a whole number, or one per layer; got {self.hidden!r}.") from None
         network = Network(widths, likelihood.n_latents, self._output_variance, self.seed)
-        posterior = self._family(network, n_features) if self.posterior is None else self.posterior
+        given = self._choice.posterior if self.posterior is not None else None
+        posterior = self._family(network, n_features) if given is None else given
         rule = _rule(likelihood) if self.rule is None else self.rule
         learn_noise = self._learns_noise(likelihood)
         return FunctionLearner(network, likelihood, posterior, rule, n_features, learn_noise=learn_noise)

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from bayou.contracts import Latent, Matrix, Vector
+from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
-from bayou.prediction import Prediction
+from bayou.prediction import Prediction, joined
 
 
 class NumberEstimator(OnlineEstimator):
@@ -27,7 +27,7 @@ class NumberEstimator(OnlineEstimator):
         assert_all_finite(targets, input_name="y")
         return np.require(targets, requirements=["C", "W"])
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything and learn the rows in order, in one pass."""
         if y is None:
             raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -35,23 +35,23 @@ class NumberEstimator(OnlineEstimator):
         targets, weights = self._targets(y, len(rows)), self._weights(sample_weight, rows)
         likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
         likelihood.check_targets(targets)
-        self._start(rows.shape[1])
+        self._start(self._columns_of(rows))
         self._learn_rows(rows, targets, weights)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows, in order, from where the last call ended."""
         self.learn_many(X, y, sample_weight)
         return self
 
-    def learn_many(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Prediction:
+    def learn_many(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Prediction:
         """Learn more rows; returns the predictions made before each target was used."""
         rows = self._rows(X, reset=not self._begun())
         targets, weights = self._targets(y, len(rows)), self._weights(sample_weight, rows)
         if not self._begun():
             likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
             likelihood.check_targets(targets)
-            self._start(rows.shape[1])
+            self._start(self._columns_of(rows))
         self._learner_.likelihood.check_targets(targets)
         return self._learn_rows(rows, targets, weights)
 
@@ -60,12 +60,8 @@ class NumberEstimator(OnlineEstimator):
         self._learner_ = self._learner(self._default_likelihood() if self.likelihood is None else self.likelihood)
 
     def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
-        parts = [self._learn_part(rows[p], targets[p], weights[p]).latent for p in self._parts(rows, weights)]
-        joined = [
-            np.concatenate([np.broadcast_to(a, b.mean.shape) for a, b in zip(column, parts, strict=True)])
-            for column in zip(*parts, strict=True)
-        ]
-        return Prediction(self._learner_.likelihood, Latent(*joined) if parts else Latent(np.zeros(0), np.zeros(0)))
+        parts = [self._learn_part(rows[p], targets[p], weights[p]) for p in self._parts(rows, weights)]
+        return joined(self._learner_.likelihood, parts)
 
     def learn_one(self, x: Mapping[Hashable, Any], y: float) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None."""
@@ -113,29 +109,26 @@ class NumberEstimator(OnlineEstimator):
     def coef_(self) -> Vector:
         """Expected weight per unit of each raw input."""
         self._check_begun()
-        mean: Vector = self._learner_.belief.mean[self._first :] / self._weight_scale()
+        mean: Vector = self._slopes(self._learner_.belief.mean) / self._weight_scale()
         return mean * self._target_scale()
 
     @property
     def intercept_(self) -> float:
         """Expected latent where all raw inputs are zero."""
         self._check_begun()
-        return (
-            float(self._learner_.belief.mean @ self._intercept_direction()) * self._target_scale()
-            + self._target_location()
-        )
+        return self._raw_intercept(self._learner_.belief.mean) * self._target_scale() + self._target_location()
 
     def coef_interval(self, coverage: float = 0.9) -> Matrix:
         """Central interval of each weight: one row (low, high) per input."""
         self._check_begun()
-        intervals = self._learner_.posterior.intervals(self._learner_.belief, coverage)[self._first :]
-        return intervals * (self._target_scale() / self._weight_scale())[:, None]
+        intervals: Matrix = self._slopes(self._learner_.posterior.intervals(self._learner_.belief, coverage))
+        return intervals * np.reshape(self._target_scale() / self._weight_scale(), (-1, 1))
 
     def summary(self, coverage: float = 0.9) -> Summary:
         """Each weight with its deviation, interval and the probability of its sign, in raw units."""
         self._check_begun()
-        learner, scale = self._learner_, self._target_scale() / self._weight_scale()
-        return Summary.of(self._input_names(), learner.posterior, learner.belief, self._first, scale, coverage)
+        scale = self._target_scale() / self._weight_scale()
+        return self._weights_told(self._learner_.belief, scale, coverage)._replace(note=self._note())
 
     def _target_scale(self) -> float:
         return 1.0

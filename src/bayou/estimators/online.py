@@ -1,60 +1,53 @@
-"""What the estimators share: from raw rows or dicts to standardised features, and from there to a learner.
-
-Features are an intercept, then one standardised column per input. A missing value (NaN, None, an absent key) is treated
-as unknown: the column's distribution so far stands in for it, so its expectation enters the prediction, and the
-prediction is less sure by what the value could have changed.
-"""
+"""What the estimators share: from raw rows or dicts to features (`EncodedInputs`), and from there to a learner."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from bayou.contracts import Likelihood, Mask, Matrix, Posterior, Rule, State, Vector
-from bayou.encoders import Standardizer
-from bayou.encoders.standardizer import LARGEST, Frame, check_magnitude, count_and_scale
-from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
-from bayou.estimators.dicts import NOT_PLAIN, values_of
+from bayou.contracts import Likelihood, Posterior, Rule, SparsePosterior, SparseRows, State, Vector
+from bayou.encoders import Hashing
+from bayou.errors import InvalidSpec, ModelFileError
+from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import next_doubling, stops
+from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
+from bayou.estimators.summary import Summary
 from bayou.learner import Learner
-from bayou.numerics.jit import entry_point
-from bayou.prediction import Prediction
+from bayou.numerics.sparse_rows import in_full
+from bayou.posteriors import SparseDiagonalGaussian
+from bayou.prediction import Prediction, joined
 from bayou.rules import MomentMatching
+from bayou.sparse_learner import SparseLearner
 
-_NO_WEIGHTS: Vector = np.zeros(0)
-_NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
+FULL_ROWS = 4096  # sparse rows that are written out in full at once
+MOST_TOLD = 50  # weights that are told of sparse rows
 
 
-class OnlineEstimator(BaseEstimator):
+class OnlineEstimator(EncodedInputs):
     """A learner behind scikit-learn's interface, and behind River's for dicts."""
 
-    # The value of the intercept's feature: the prior deviation of the intercept, in units of that of the weights.
-    _intercept = 1.0
     _learner_class: type[Learner] = Learner
     _has_short_way = True
-    _learner_: Learner
-    # Learns what dicts it can, once laid out for the names and labels known; see `bayou.estimators.dicts`.
-    _short_way: Callable[[Any, Hashable], bool] | None = None
+    _sparse_prior_variance = 1.0  # of weights of which a row has few
 
     def __init__(
         self,
         likelihood: Likelihood | None = None,
-        posterior: Posterior[Any] | None = None,
+        posterior: Posterior[Any] | str | None = None,
         rule: Rule | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
+        encoder: Hashing | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.posterior = posterior
         self.rule = rule
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.encoder = encoder
 
     # --- the parts that estimators fill in
 
@@ -66,9 +59,26 @@ class OnlineEstimator(BaseEstimator):
 
     def _learner(self, likelihood: Likelihood) -> Learner:
         """A new learner for the inputs known so far."""
-        posterior = self._default_posterior() if self.posterior is None else self.posterior
-        rule = MomentMatching() if self.rule is None else self.rule
-        return Learner(likelihood, posterior, rule, self._first + self._frame.mean.size)
+        posterior, rule = self._choice.posterior, MomentMatching() if self.rule is None else self.rule
+        if self._inputs is None:
+            return Learner(likelihood, posterior, rule, self._first + self._frame.mean.size)
+        if not isinstance(posterior, SparsePosterior):  # of those that were given, not chosen
+            raise InvalidSpec(f"sparse rows take a posterior such as SparseDiagonalGaussian(); got {posterior!r}.")
+        constant = self._intercept if self._first else 0.0
+        return SparseLearner(likelihood, posterior, rule, self._first + self._inputs.n_columns, constant)
+
+    def _choose(self, n_columns: int) -> Choice:
+        """The posterior for rows of so many columns."""
+        if isinstance(self.posterior, Posterior):
+            return Choice(self.posterior, "")
+        if self.posterior is not None and self.posterior != AUTO:
+            raise InvalidSpec(f"`posterior` must be a Posterior, None or {AUTO!r}; got {self.posterior!r}.")
+        if not self._takes_sparse:
+            return Choice(self._default_posterior(), "")
+        sparse = SparseDiagonalGaussian(prior_variance=self._sparse_prior_variance)
+        if self.encoder is not None:
+            return Choice(sparse, f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few")
+        return choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
 
     # --- rows
 
@@ -89,9 +99,6 @@ class OnlineEstimator(BaseEstimator):
         self._check_begun()
         return self._learner_.n_examples
 
-    def _begun(self) -> bool:
-        return hasattr(self, "_learner_")
-
     def _check_begun(self) -> None:
         from sklearn.exceptions import NotFittedError  # noqa: PLC0415  # only needed to say what is wrong
 
@@ -103,62 +110,30 @@ class OnlineEstimator(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return self._begun()
 
-    def _begin(self, n_columns: int, names: list[Hashable] | None = None) -> None:
-        """Start with so many inputs; names, if they come as dicts."""
-        self._first = 1 if self.fit_intercept else 0
-        # Without an intercept nothing in the model could carry a centre.
-        self._standardizer = Standardizer(centred=bool(self.fit_intercept))
-        self._frame = self._frame_of(n_columns)
-        self._seen, self._next = 0.0, 1.0
-        self._names: dict[Hashable, int] = {name: column for column, name in enumerate(names or [])}
-        self._lay_out()
-
-    def _frame_of(self, n_columns: int) -> Frame:
-        frame = self._standardizer.begin(n_columns)
-        if not self.standardize:
-            frame.deviation[:] = 1.0
-        return frame
-
-    def _lay_out(self) -> None:
-        """Buffers for one example, as wide as the inputs known so far."""
-        n_columns = self._frame.mean.size
-        self._order = tuple(self._names)
-        self._values, self._packer = values_of(self._order), struct.Struct(f"{len(self._order)}d")
-        self._raw = np.full((1, n_columns), np.nan)
-        self._features = np.full((1, self._first + n_columns), self._intercept)
-        self._line = self._features[0]
-        self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
-        self._counts, self._centred = int(self.standardize), int(self._standardizer.centred)
-        rows = self._frame, self._raw, _NO_WEIGHTS
-        place = self._centred, self._first, self._features, self._missing
-        self._encoding = (*rows, 0, *place), (*rows, self._counts, *place)  # to predict, to learn
-        self._encode_row = entry_point(count_and_scale, *self._encoding[0])
-        self._short_way = None
-
-    def _rows(self, X: ArrayLike, reset: bool) -> Matrix:
-        if not reset and self._names and not hasattr(X, "columns"):
-            raise InvalidFeatures(f"{type(self).__name__} has learnt dicts with named values; got rows without names.")
-        checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", order="C")
-        check_magnitude(checked)
-        return np.require(checked, requirements=["C", "W"])
-
-    def _encode(self, rows: Matrix, weights: Vector, learn: bool) -> tuple[Matrix, Mask | None]:
-        """Features of the rows, and which are missing (None if none are)."""
-        features = np.full((len(rows), self._first + rows.shape[1]), self._intercept)
-        missing = np.zeros(features.shape, dtype=np.bool_)
-        counts = self._counts if learn else 0
-        absent = count_and_scale(self._frame, rows, weights, counts, self._centred, self._first, features, missing)
-        return features, missing if absent else None
-
-    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_part(self, rows: Any, targets: Vector, weights: Vector) -> Prediction:
         """Learn rows during which the frame of the features stays."""
+        if self._inputs is not None:
+            return self._inputs.learn(self._sparse_learner, rows, targets, weights)
+        if isinstance(rows, SparseRows):
+            parts = [slice(n, n + FULL_ROWS) for n in range(0, len(rows), FULL_ROWS)]
+            learnt = [self._learn_part(in_full(rows[p]), targets[p], weights[p]) for p in parts]
+            return joined(self._learner_.likelihood, learnt)
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
 
-    def _learn_encoded(self, mask: Mask, y: float) -> None:
-        self._learner_.learn_row(self._line, mask, y)
+    @property
+    def _sparse_learner(self) -> SparseLearner:
+        assert isinstance(self._learner_, SparseLearner)
+        return self._learner_
 
-    def _parts(self, rows: Matrix, weights: Vector) -> Iterator[slice]:
+    def _learn_encoded(self, mask: Any, y: float) -> None:
+        """Learn what `_encode_one` has left: in the buffer, or as a sparse row."""
+        if self._inputs is None:
+            self._learner_.learn_row(self._line, mask, y)
+        else:
+            self._sparse_learner.learn_unchecked(mask, np.array([y]))
+
+    def _parts(self, rows: Any, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""
         start = 0
         for stop in stops(self._seen, weights, len(rows)):
@@ -176,6 +151,9 @@ class OnlineEstimator(BaseEstimator):
 
     def _settle(self) -> None:
         """Let the frame follow what was seen; what was learnt in the old one is told in the new."""
+        if self._inputs is not None:
+            self._inputs.settle(self._sparse_learner)
+            return
         change = self._standardizer.retake(self._frame) if self.standardize else None
         if change is not None:
             ratio, shift = change
@@ -188,92 +166,78 @@ class OnlineEstimator(BaseEstimator):
         self._check_begun()
         return self._predict_rows(self._rows(X, reset=False))
 
-    def _predict_rows(self, rows: Matrix) -> Prediction:
-        return self._learner_.predict_many(*self._encode(rows, _NO_WEIGHTS, learn=False))
-
-    def _weights(self, sample_weight: ArrayLike | None, rows: Matrix) -> Vector:
-        if sample_weight is None:
-            return _NO_WEIGHTS
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        return np.require(weights, requirements=["C", "W"])
+    def _predict_rows(self, rows: Any) -> Prediction:
+        if self._inputs is not None:
+            return self._inputs.predict(self._sparse_learner, rows)
+        if isinstance(rows, SparseRows):
+            parts = [rows[n : n + FULL_ROWS] for n in range(0, len(rows), FULL_ROWS)]
+            return joined(self._learner_.likelihood, [self._predict_rows(in_full(part)) for part in parts])
+        return self._learner_.predict_many(*self._encode(rows, NO_WEIGHTS, learn=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = self._takes_sparse and self.encoder is None
         return tags
 
-    # --- dicts
-
-    def _pack(self, x: Mapping[Hashable, Any], learn: bool) -> None:
-        """The values of a dict into the buffer; inputs never seen are admitted if ``learn``, else left out."""
-        if type(x) is dict and len(x) == len(self._order):
-            try:
-                self._packer.pack_into(self._raw, 0, *self._values(x))  # type: ignore[arg-type]  # an array is a buffer
-                return
-            except NOT_PLAIN:
-                pass
-        if learn and not self._names.keys() >= x.keys():
-            self._admit_inputs(x)
-        self._pack_any(x)
-
-    def _pack_any(self, x: Mapping[Hashable, Any]) -> None:
-        row = np.full(self._raw.shape[1], np.nan)
-        for name, value in x.items():
-            column = self._names.get(name)
-            if column is not None and value is not None:
-                row[column] = _number(name, value)
-        self._raw[0] = row
-
-    def _admit_inputs(self, x: Mapping[Hashable, Any]) -> None:
-        """Make room for inputs that were never seen; all of them are checked before anything changes."""
-        fresh = [name for name in x if name not in self._names]
-        self._check_dict(x)
-        for name in fresh:
-            self._names[name] = len(self._names)
-        frame = self._frame_of(len(self._names))
-        for array, known in zip(frame, self._frame, strict=True):
-            array[: known.size] = known
-        self._frame = frame
-        self._lay_out()
-        if self._begun():
-            self._learner_.extend(self._features.shape[1])
-
-    @staticmethod
-    def _check_dict(x: Mapping[Hashable, Any]) -> None:
-        """Raise unless every value is a number or None."""
-        for name, value in x.items():
-            if value is not None:
-                _number(name, value)
-
-    def _encode_one(self, x: Mapping[Hashable, Any], learn: bool) -> Mask:
-        """Features of a dict into the buffer; returns the mask of missing ones, empty if there are none."""
-        self._pack(x, learn)
-        absent = self._encode_row(*self._encoding[learn])
-        if absent < 0:
-            check_magnitude(self._raw)
-        return self._missing if absent else _NONE_MISSING
-
     def _predict_dict(self, x: Mapping[Hashable, Any]) -> Prediction:
-        mask = self._encode_one(x, learn=False)
+        return self._predict_encoded(self._encode_one(x, learn=False))
+
+    def _predict_encoded(self, mask: Any) -> Prediction:
+        """What is known of what `_encode_one` has left."""
+        if self._inputs is not None:
+            return self._sparse_learner.predict_unchecked(mask)
         return self._learner_.predict_many(self._features, mask if mask.size else None)
 
-    # --- what was learnt
+    def _slopes(self, weights: Any) -> Any:
+        """What there is per weight, without that of the intercept."""
+        return weights[self._first :] if self._inputs is None else weights[: len(weights) - self._first]
 
-    def _input_names(self) -> list[str]:
-        if self._names:
-            return [str(name) for name in self._names]
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self._frame.mean.size)] if names is None else [str(name) for name in names]
+    @property
+    def _intercept_place(self) -> int:
+        return 0 if self._inputs is None else -1
 
-    def _weight_scale(self) -> Vector:
-        """What a weight is divided by to be one of the raw input."""
-        return np.where(self._frame.deviation > 0.0, self._frame.deviation, 1.0)
-
-    def _intercept_direction(self) -> Vector:
-        """The features of an example whose raw inputs are all zero: its latent is the raw intercept."""
+    def _raw_intercept(self, mean: Any) -> float:
+        """The latent of an example whose raw inputs are all zero; of standardised numbers that are hashed, average."""
+        if self._inputs is not None:
+            return float(mean[-1]) * self._intercept if self._first else 0.0
         direction = np.full(self._features.shape[1], self._intercept)
         direction[self._first :] = -self._frame.centre / self._weight_scale()
-        return direction
+        return float(mean @ direction)
+
+    def inspect(self, n: int = 20, coverage: float = 0.9) -> Summary:
+        """The weights that are furthest from zero in deviations, by name as far as names are known."""
+        return self.summary(coverage).most_certain(n)
+
+    def summary(self, coverage: float = 0.9) -> Summary:
+        """Each weight with its deviation, interval and the probability of its sign."""
+        raise InvalidSpec(f"{type(self).__name__} has no weights to tell of")
+
+    def _weights_told(self, belief: Any, scale: Any, coverage: float, prefix: str = "") -> Summary:
+        """The weights of one latent, each times its scale; of sparse rows the surest alone."""
+        posterior, first = self._learner_.posterior, self._first
+        if self._inputs is None:
+            return Summary.of(
+                [prefix + name for name in self._input_names()], posterior, belief, first, scale, coverage
+            )
+        mean, variance = self._slopes(belief.mean), self._slopes(belief.variance)
+        distance = np.abs(mean) / np.sqrt(variance)
+        count = min(MOST_TOLD, int(np.count_nonzero(distance)))
+        places = np.sort(np.argpartition(distance, -count)[-count:]) if count else np.zeros(0, dtype=np.int64)
+        some = posterior.prior(len(places))
+        for array, own in zip(some, belief, strict=True):
+            array[...] = own[places]
+        names = [prefix + name for name in self._inputs.names_of(places)]
+        return Summary.of(names, posterior, some, 0, np.full(len(places), scale), coverage)
+
+    def _note(self) -> str:
+        """What was chosen and why, and what there is to say of the inputs."""
+        posterior = self._learner_.posterior
+        why = f" ({self._choice.why})" if self._choice.why else ""
+        lines = [f"posterior: {type(posterior).__name__}{why}"]
+        if self._inputs is not None:
+            lines += [f"the {MOST_TOLD} weights whose sign is surest, at most", self._inputs.note()]
+        return "\n".join(filter(None, lines))
 
     def to_state(self) -> State:
         """All that this estimator is, as data."""
@@ -288,6 +252,10 @@ class OnlineEstimator(BaseEstimator):
             config["n_features_in"] = getattr(self, "n_features_in_", None)
             arrays = {f"learner.{name}": array for name, array in learner.arrays.items()}
             arrays |= {f"frame.{name}": array for name, array in self._frame._asdict().items()}
+            if self._inputs is not None:
+                inputs = self._inputs.to_state()
+                config["inputs"] = inputs.config
+                arrays |= {f"inputs.{name}": array for name, array in inputs.arrays.items()}
         return State(config, arrays)
 
     @classmethod
@@ -298,14 +266,17 @@ class OnlineEstimator(BaseEstimator):
         if config["begun"]:
             n_columns, names = arrays["frame.mean"].size, [_name(name) for name in config["names"]]
             _require("names", len(names), 0 if not names else n_columns)
+            sparse = config.get("inputs")
+            if sparse is not None:
+                model._given_sparse, n_columns = True, sparse.get("n_columns", 0)
             model._begin(n_columns, names)
+            if model._inputs is not None and sparse is not None:
+                model._inputs.load(State(sparse, _below("inputs.", arrays)))
             for name, array in model._frame._asdict().items():
                 _require(f"frame.{name}", arrays[f"frame.{name}"].shape, array.shape)
                 array[...] = arrays[f"frame.{name}"]
-            inner = {
-                name.removeprefix("learner."): array for name, array in arrays.items() if name.startswith("learner.")
-            }
-            model._learner_ = cls._learner_class.from_state(State(config["learner"], inner))
+            learner_class = SparseLearner if sparse is not None else cls._learner_class
+            model._learner_ = learner_class.from_state(State(config["learner"], _below("learner.", arrays)))
             model._seen = float(config["seen"])
             model._next = next_doubling(model._seen)
             _require("learner.n_features", model._learner_.n_features, model._width(state))
@@ -317,39 +288,12 @@ class OnlineEstimator(BaseEstimator):
 
     def _width(self, state: State) -> int:
         """How many features the learner of this state must have."""
-        return self._first + int(self._frame.mean.size)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        for buffer in (
-            "_encode_row",
-            "_encoding",
-            "_values",
-            "_packer",
-            "_raw",
-            "_features",
-            "_line",
-            "_missing",
-            "_short_way",
-        ):
-            state.pop(buffer, None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self._begun():
-            self._frame = Frame(*(np.require(array, requirements=["C", "W"]) for array in self._frame))
-            self._lay_out()
+        return self._first + (self._inputs.n_columns if self._inputs else int(self._frame.mean.size))
 
 
-def _number(name: Hashable, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidFeatures(f"feature {name!r} must be a number, or None if it is missing; got {value!r}.") from None
-    if abs(number) > LARGEST:
-        raise InvalidFeatures(f"feature {name!r} must be finite and below {LARGEST:g} in size; got {value!r}.")
-    return number
+def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _require(name: str, came: Any, required: Any) -> None:

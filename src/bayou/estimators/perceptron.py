@@ -28,6 +28,7 @@ class OnlinePerceptron(OnlineClassifier):
     posterior = None
     rule = None
     _intercept = 1.0
+    _takes_sparse = False
 
     def _binary_likelihood(self) -> Likelihood:
         return Step()
@@ -39,18 +40,13 @@ class OnlinePerceptron(OnlineClassifier):
 
     # --- two classes
 
-    def learn_many(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+    def _learn_more(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None, tell: bool = True
     ) -> Matrix:
-        """Learn more rows; returns the probabilities given to each class before each target was used."""
         known = list(self._codes) if self._begun() else []
         given = [value for values in (y, classes) if values is not None for value in np.unique(np.asarray(values))]
         _check_two([*known, *given])
-        return super().learn_many(X, y, classes, sample_weight)
+        return super()._learn_more(X, y, classes, sample_weight, tell)
 
     def _start(self, n_columns: int, labels: Sequence[Any], names: list[Hashable] | None = None) -> None:
         _check_two(labels)
@@ -97,16 +93,16 @@ class OnlinePerceptron(OnlineClassifier):
         sign = self._oriented()[0][0]
         return sign * latent if len(self.classes_) == 2 else np.zeros((len(latent), len(self.classes_)))
 
-    def _learn_known(self, rows: Matrix, labels: NDArray[Any], weights: Vector) -> Matrix:
+    def _learn_known(self, rows: Matrix, labels: NDArray[Any], weights: Vector, tell: bool) -> Matrix:
         """As the answers were believed before each target was used."""
         if weights.size:  # a row of weight k is answered k times: what was believed is asked in between
             given = [np.zeros((0, len(self._codes)))]
             for n in range(len(rows)):
                 errors, row = self.error_rate_, slice(n, n + 1)
-                given.append(_doubted(super()._learn_known(rows[row], labels[row], weights[row]), errors))
+                given.append(_doubted(super()._learn_known(rows[row], labels[row], weights[row], tell=True), errors))
             return np.concatenate(given)
         account = self._learner_.belief.account.copy()
-        sure = super()._learn_known(rows, labels, weights)
+        sure = super()._learn_known(rows, labels, weights, tell=True)
         codes = [self._codes[label] for label in labels.tolist()]
         margins = sure[np.arange(len(sure)), codes] - 0.5
         return _doubted(sure, errors_before(account, margins)[:, None])

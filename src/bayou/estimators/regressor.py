@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget
 from bayou.estimators.numbers import NumberEstimator
-from bayou.estimators.units import Units
+from bayou.estimators.units import NoiseUnits, Units
 from bayou.likelihoods import Gaussian
 from bayou.posteriors import NormalInverseGamma
 from bayou.prediction import Prediction
@@ -44,14 +44,31 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)
-        self._units = Units(self._has_bias)
+        self._units = self._new_units()
+
+    @property
+    def _finds_noise(self) -> bool:
+        """Whether the noise is found beside a belief that does not learn it: one that was chosen for many columns."""
+        return bool(self._choice.why) and self.likelihood is None and not self._learner_.learns_noise
+
+    @property
+    def _in_units(self) -> bool:
+        """Whether targets are told in units of their own."""
+        return self._learner_.learns_noise or self._finds_noise
+
+    def _new_units(self) -> Units:
+        if self._finds_noise:
+            return NoiseUnits(self._has_bias, self._intercept_place, self._intercept)
+        return Units(self._has_bias)
 
     def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
-        if not self._learner_.learns_noise:
+        if not self._in_units:
             return super()._learn_part(rows, targets, weights)
         before, first = self._units.current, self._units.untouched
         scaled = self._units.enter(targets)
         prediction = super()._learn_part(rows, scaled, weights)
+        if isinstance(self._units, NoiseUnits):
+            self._units.learn_from(prediction.latent, scaled, weights)
         if first:
             self._count_surprise(prediction, float(targets[0]), float(scaled[0]))
         self._units.count(targets, weights)
@@ -59,19 +76,23 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _settle(self) -> None:
         super()._settle()
-        if self._learner_.learns_noise:
+        if self._in_units:
             self._units.retake(self._learner_)
 
     def _learn_encoded(self, mask: Any, y: float) -> None:
-        if not self._learner_.learns_noise:
+        if not self._in_units:
             super()._learn_encoded(mask, y)
             return
         units, target = self._units, np.array([y], dtype=np.float64)
         first = units.untouched
         scaled = float(units.enter(target)[0])
+        if first or self._finds_noise:
+            said = self._predict_encoded(mask)
         if first:
-            self._count_surprise(self._learner_.predict_many(self._features), y, scaled)
-        self._learner_.learn_row(self._line, mask, scaled)
+            self._count_surprise(said, y, scaled)
+        super()._learn_encoded(mask, scaled)
+        if isinstance(units, NoiseUnits):
+            units.learn_from(said.latent, np.array([scaled]), np.zeros(0))
         units.count(target, np.zeros(0))
 
     def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
@@ -103,21 +124,21 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         return self._in_raw_units(super()._predict_dict(x))
 
     def _in_raw_units(self, prediction: Prediction) -> Prediction:
-        if not self._learner_.learns_noise:
+        if not self._in_units:
             return prediction
         return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current))
 
     def _target_scale(self) -> float:
-        return self._units.current[1] if self._learner_.learns_noise else 1.0
+        return self._units.current[1] if self._in_units else 1.0
 
     def _target_location(self) -> float:
-        return self._units.current[0] if self._learner_.learns_noise else 0.0
+        return self._units.current[0] if self._in_units else 0.0
 
     @property
     def log_evidence_(self) -> float:
         """Log density that was given to all targets learnt so far, each before it was seen."""
         self._check_begun()
-        return self._learner_.log_evidence - (self._units.log_scales if self._learner_.learns_noise else 0.0)
+        return self._learner_.log_evidence - (self._units.log_scales if self._in_units else 0.0)
 
     def to_state(self) -> State:
         """All that this estimator is, as data."""
@@ -131,7 +152,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         """The estimator that this data describes; it continues to the last bit."""
         model = super().from_state(state)
         if model._begun():
-            model._units = Units(model._has_bias)
+            model._units = model._new_units()
             model._units.from_arrays(state.arrays)
         return model
 

@@ -15,7 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bayou.contracts import Code, Matrix, Schedule, State, Vector
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidTarget, ModelFileError, SlowSchedule
-from bayou.estimators.online import _name, _number
+from bayou.estimators.dicts import number_of
+from bayou.estimators.online import _name
 from bayou.estimators.thresholds import (
     WORTH,
     Boundary,
@@ -254,7 +255,7 @@ class ThresholdedFunction(ClassifierMixin, BaseEstimator):
         names = self._names if self._begun() else list(x)
         if x.keys() != set(names):
             raise InvalidFeatures(f"a dict must have the names that the function was given, {names}; got {list(x)}.")
-        row = np.array([[math.nan if x[name] is None else _number(name, x[name]) for name in names]])
+        row = np.array([[math.nan if x[name] is None else number_of(name, x[name]) for name in names]])
         if not np.isfinite(row).all():
             missing = names[int(np.argmin(np.isfinite(row[0])))]
             raise InvalidFeatures(f"feature {missing!r} must be there: {type(self).__name__} takes no missing values.")

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bayou.contracts import Vector
+from bayou.contracts import Latent, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import Frame
 from bayou.learner import Learner
+
+KEPT_ERRORS = 0.25  # what is kept of earlier errors when units are taken anew: a model gets better
 
 
 class Units:
@@ -36,7 +38,7 @@ class Units:
     def enter(self, targets: Vector) -> Vector:
         """Targets in the current units. The very first one sets the location: there was none before."""
         if self.untouched and self._has_intercept:
-            self.current = (float(targets[0]), 1.0)
+            self.current = float(targets[0]), self.current[1]
         location, scale = self.current
         self.log_scales += targets.size * math.log(scale)
         scaled: Vector = (targets - location) / scale
@@ -79,3 +81,54 @@ class Units:
         self._frame = Frame(*(arrays[f"units.{name}"].copy() for name in Frame._fields))
         location, scale, log_scales = arrays["units.current"]
         self.current, self.log_scales = (float(location), float(scale)), float(log_scales)
+
+
+class NoiseUnits(Units):
+    """For a belief that does not learn the noise: targets in units of it, found from the errors of predictions issued.
+
+    In these the noise is 1. When it turns out to be another, so do the uncertainties of the weights that were learnt
+    with it: they stay what they were in units of the noise.
+    """
+
+    def __init__(self, has_intercept: bool, place: int, value: float) -> None:
+        super().__init__(has_intercept)
+        self._place, self._value = place, value  # where the intercept's weight lies, and its feature
+        self._errors = np.zeros(2)  # how many, and their squares in units of what was unsure beside the noise
+
+    def enter(self, targets: Vector) -> Vector:
+        """Targets in the current units. The first that differs sets the scale: there was none before."""
+        location = float(targets[0]) if self.untouched and self._has_intercept else self.current[0]
+        if self.current[1] == 1.0 and self._errors[1] == 0.0:
+            others = np.abs(targets - location)
+            found = others[others > 0.0]
+            if found.size:
+                self.current = self.current[0], float(found[0])
+        return super().enter(targets)
+
+    def learn_from(self, latent: Latent, scaled: Vector, weights: Vector) -> None:
+        """Let in the errors of predictions made in the current units."""
+        counts = weights if weights.size else np.ones(len(scaled))
+        squares = (scaled - latent.mean) ** 2 / (1.0 + latent.variance)
+        self._errors += np.array([counts.sum(), counts @ squares * self.current[1] ** 2])
+
+    def take(self) -> None:
+        """Take new units from the targets seen and the errors made; those made since the last time count most."""
+        if self._errors[1] > 0.0:
+            location = float(self._frame.mean[0]) if self._has_intercept else 0.0
+            self.current = location, math.sqrt(float(self._errors[1] / self._errors[0]))
+            self._errors *= KEPT_ERRORS
+
+    def _retell(self, learner: Learner, before: tuple[float, float]) -> None:
+        location, scale = self.current
+        learner.belief.mean[...] *= before[1] / scale
+        if self._has_intercept:
+            learner.belief.mean[self._place] += (before[0] - location) / scale / self._value
+
+    def to_arrays(self) -> dict[str, Any]:
+        """As data."""
+        return super().to_arrays() | {"units.errors": self._errors}
+
+    def from_arrays(self, arrays: dict[str, Any]) -> None:
+        """From data."""
+        super().from_arrays(arrays)
+        self._errors = arrays["units.errors"].copy()

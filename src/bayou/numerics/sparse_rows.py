@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Array, SparseRows
+from bayou.contracts import Array, Matrix, SparseRows
 from bayou.errors import InvalidFeatures, ShapeMismatch
 from bayou.numerics.finite import LARGE
 from bayou.numerics.jit import kernel, vectorized_kernel
@@ -118,6 +118,31 @@ def sum_repeats(starts: Any, columns: Any, values: Array, new_starts: Any, new_c
                 kept += 1
         end = kept
         new_starts[n + 1] = end
+
+
+@kernel
+def write_out(starts: Any, columns: Any, values: Array, full: Array) -> None:
+    """Add the entries to rows of zeros."""
+    for n in range(starts.size - 1):
+        for k in range(starts[n], starts[n + 1]):
+            full[n, columns[k]] += values[k] if values.size else 1.0
+
+
+def in_full(rows: SparseRows) -> Matrix:
+    """All entries of all rows."""
+    full = np.zeros(rows.shape)
+    write_out(rows.starts, rows.columns, rows.values, full)
+    return full
+
+
+def is_sparse(given: Any) -> bool:
+    """Whether `sparse_rows` reads these as sparse."""
+    if isinstance(given, SparseRows) or hasattr(given, "tocsr"):
+        return True
+    kind = str(getattr(given, "type", ""))
+    return type(given).__module__.split(".")[0] == "pyarrow" and (
+        hasattr(given, "non_zero_length") or kind.startswith(("list", "large_list", "map"))
+    )
 
 
 def sparse_rows(given: Any, n_columns: int | None = None) -> SparseRows:

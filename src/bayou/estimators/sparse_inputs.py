@@ -1,0 +1,259 @@
+"""Inputs of estimators as sparse rows: those of sparse matrices, and those that `Hashing` makes of dicts and tables.
+
+Numbers in dicts and tables are standardised by what was seen of their name, as in dense rows; everything else is
+hashed as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import SparseRows, State, Vector
+from bayou.encoders import Hashing, Standardizer
+from bayou.encoders.standardizer import Frame, check_magnitude, count_and_scale
+from bayou.errors import InvalidFeatures
+from bayou.estimators.dicts import number_of
+from bayou.numerics.hashed_names import HashedNames, feature_of
+from bayou.numerics.table_columns import arrow_table, column_names, row_count
+from bayou.numerics.table_numbers import number_names, numbers_of
+from bayou.prediction import Prediction, joined
+from bayou.sparse_learner import SparseLearner
+
+# Numbers count as no more than so many deviations: single precision holds their squares.
+FARTHEST = 1e6
+
+
+class SparseInputs:
+    """The columns of a sparse matrix, as they are."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_columns = n_columns
+
+    def learn(self, learner: SparseLearner, rows: Any, targets: Vector, weights: Vector) -> Prediction:
+        """Have the rows learnt; returns the predictions made before each target was used."""
+        return learner.learn_many(rows, targets, weights if weights.size else None)
+
+    def predict(self, learner: SparseLearner, rows: Any) -> Prediction:
+        """What is known of the target of each row."""
+        return learner.predict_many(rows)
+
+    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> SparseRows:
+        """A dict as one row."""
+        raise InvalidFeatures(
+            "a model that has learnt sparse rows knows columns, not names; got a dict. Use encoder=Hashing()."
+        )
+
+    def settle(self, learner: SparseLearner) -> None:
+        """Look again at how inputs are told."""
+
+    def names_of(self, columns: NDArray[Any]) -> list[str]:
+        """What each column is called."""
+        return [f"x{column}" for column in columns.tolist()]
+
+    def note(self) -> str:
+        """What else there is to say of the inputs."""
+        return ""
+
+    def to_state(self) -> State:
+        """All of it, as data."""
+        return State({"n_columns": self.n_columns}, {})
+
+    def load(self, state: State) -> None:
+        """Be what this data describes."""
+
+
+class Table:
+    """A table whose rows can be counted and cut."""
+
+    def __init__(self, columns: Any, rows: slice | None = None) -> None:
+        self.columns = arrow_table(columns) if rows is None else columns
+        self._rows = slice(0, row_count(self.columns)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return int(self._rows.stop - self._rows.start)
+
+    def __getitem__(self, rows: slice) -> Table:
+        first, last, _ = rows.indices(len(self))
+        return Table(self.columns, slice(self._rows.start + first, self._rows.start + max(first, last)))
+
+    def cut(self) -> Any:
+        """The rows as a table of the library that the whole is of."""
+        first, size = self._rows.start, len(self)
+        if isinstance(self.columns, Mapping):
+            return {name: values[self._rows] for name, values in self.columns.items()}
+        if hasattr(self.columns, "iloc"):
+            return self.columns.iloc[self._rows]
+        return self.columns.slice(first, size)
+
+
+class HashedInputs(SparseInputs):
+    """Dicts and tables of any values: numbers standardised, everything else hashed."""
+
+    def __init__(self, encoder: Hashing, standardize: bool, centred: bool, dtype: str) -> None:
+        super().__init__(encoder.n_columns)
+        self._dtype = np.dtype(dtype)
+        self.encoder, self.standardize = encoder, standardize
+        self.names = encoder.begin()
+        self._standardizer = Standardizer(centred=centred)
+        self._numbers: dict[str, int] = {}
+        self._others: set[str] = set()
+        self._frame = self._frame_of(0)
+
+    def _frame_of(self, n: int) -> Frame:
+        frame = self._standardizer.begin(n)
+        if not self.standardize:
+            frame.deviation[:] = 1.0
+        return frame
+
+    def _admit(self, names: list[str]) -> None:
+        """Make room for numbers that were never seen."""
+        for name in names:
+            self._numbers[name] = len(self._numbers)
+        frame = self._frame_of(len(self._numbers))
+        for array, known in zip(frame, self._frame, strict=True):
+            array[: known.size] = known
+        self._frame = frame
+
+    def _scaled(self, rows: NDArray[np.float64], weights: Vector, learn: bool) -> NDArray[np.float64]:
+        """Numbers as features, NaN where they are missing; in the order of the frame."""
+        check_magnitude(rows)
+        features, missing = np.empty(rows.shape), np.empty(rows.shape, dtype=np.bool_)
+        counts, centred = int(learn and self.standardize), int(self._standardizer.centred)
+        if count_and_scale(self._frame, rows, weights, counts, centred, 0, features, missing):
+            features[missing] = np.nan
+        features[np.isnan(rows)] = np.nan
+        return np.clip(features, -FARTHEST, FARTHEST, out=features)
+
+    def learn(self, learner: SparseLearner, rows: Table, targets: Vector, weights: Vector) -> Prediction:
+        """Have the rows learnt; returns the predictions made before each target was used."""
+        return joined(
+            learner.likelihood,
+            [learner.learn_unchecked(r, targets[p], weights[p]) for p, r in self._encoded(rows, weights, learn=True)],
+        )
+
+    def predict(self, learner: SparseLearner, rows: Table) -> Prediction:
+        """What is known of the target of each row."""
+        parts = [learner.predict_unchecked(part) for _, part in self._encoded(rows, np.zeros(0), learn=False)]
+        return joined(learner.likelihood, parts)
+
+    def _encoded(self, rows: Table, weights: Vector, learn: bool) -> Iterator[tuple[slice, SparseRows]]:
+        """The rows, in parts, as a learner takes them."""
+        table = rows.cut()
+        numbers = self._table_numbers(table, learn)
+        raw = np.full((len(rows), len(self._numbers)), np.nan)
+        for name, values in numbers.items():
+            if name in self._numbers:
+                raw[:, self._numbers[name]] = values
+        scaled = self._scaled(raw, weights, learn)
+        given = {
+            # a number that was never learnt says nothing
+            name: np.ascontiguousarray(scaled[:, self._numbers[name]]) if name in self._numbers else np.zeros(len(rows))
+            for name in numbers
+        }
+        first = 0
+        for part in self.encoder.encode_chunks(self.names, table, given, learn, self._dtype):
+            yield slice(first, first + len(part)), part
+            first += len(part)
+
+    def _table_numbers(self, table: Any, learn: bool) -> dict[str, Vector]:
+        """The columns of numbers, by name; a column stays what it was when it first came."""
+        found = number_names(table)
+        others = [name for name in column_names(table) if name not in found]
+        for name in found:
+            if name in self._others:
+                raise InvalidFeatures(f"column {name!r} held categories before; got numbers.")
+        for name in others:
+            if name in self._numbers:
+                raise InvalidFeatures(f"column {name!r} held numbers before; got values of another kind.")
+        fresh = [name for name in found if name not in self._numbers and name not in self.encoder.text]
+        if learn and fresh:
+            self._admit(fresh)
+        if learn:
+            self._others.update(others)
+        return {name: numbers_of(table, name) for name in found}
+
+    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> SparseRows:
+        """A dict as one row; text is a category, a number a number, None and NaN are missing."""
+        categories: dict[Any, Any] = {}
+        numbers: dict[Any, float] = {}
+        for name, value in x.items():
+            if type(value) is str or self._is_category(name, value):
+                categories[name] = value
+            else:
+                numbers[name] = number_of(name, value, "text, a number or None")
+        for name in [name for name, value in categories.items() if value is None and name in self._numbers]:
+            numbers[name] = math.nan
+            del categories[name]
+        if numbers:
+            numbers = self._scaled_one(numbers, learn)
+        columns, values = self.encoder.encode_one(self.names, categories, numbers, learn)
+        return SparseRows(np.array([0, columns.size]), columns, values.astype(self._dtype), self.n_columns)
+
+    def _is_category(self, name: Hashable, value: Any) -> bool:
+        """What is no text is a number, but for truth values, nothing at all, and where categories are expected."""
+        known = name in self._others or name in self.encoder.text
+        return known or value is None or isinstance(value, (str, bool, np.bool_))
+
+    def _scaled_one(self, numbers: dict[str, float], learn: bool) -> dict[str, float]:
+        fresh = [name for name in numbers if name not in self._numbers]
+        if learn and fresh:
+            self._admit(fresh)
+        row = np.full((1, len(self._numbers)), np.nan)
+        for name, value in numbers.items():
+            if name in self._numbers:
+                row[0, self._numbers[name]] = value
+        scaled = self._scaled(row, np.zeros(0), learn)[0]
+        return {name: float(scaled[self._numbers[name]]) for name in numbers if name in self._numbers}
+
+    def settle(self, learner: SparseLearner) -> None:
+        """Let the frame of the numbers follow what was seen; what was learnt in the old one is told in the new."""
+        change = self._standardizer.retake(self._frame) if self.standardize else None
+        if change is None:
+            return
+        keys = [int(feature_of(name, self.encoder.seed).key) for name in self._numbers]
+        columns = np.array([key >> (64 - self.encoder.bits) for key in keys])
+        signs = np.array([-1.0 if self.encoder.signed and not key & 1 else 1.0 for key in keys])
+        _, first = np.unique(columns, return_index=True)  # of two in one column, one cannot be told apart
+        ratio, shift = (part[first] for part in change)
+        if learner.constant:
+            places = np.concatenate([[learner.n_features - 1], columns[first]])
+            ratio = np.concatenate([[1.0], ratio])
+            shift = np.concatenate([[0.0], signs[first] * shift / learner.constant])
+        else:
+            places, shift = columns[first], np.zeros(first.size)
+        learner.retell_some(places, ratio, shift)
+
+    def names_of(self, columns: NDArray[Any]) -> list[str]:
+        """What each column is called, as far as is remembered."""
+        return self.names.names_of(columns.tolist())
+
+    def note(self) -> str:
+        """How often names met in a column."""
+        met = self.names.collisions
+        share = met.shared_entries / met.entries if met.entries else 0.0
+        return (
+            f"hashing: {met.columns:,} columns met; {share:.2%} of the entries looked at share theirs with another name"
+        )
+
+    def to_state(self) -> State:
+        """All of it, as data."""
+        names = self.names.to_state()
+        config = {"names": names.config, "numbers": list(self._numbers), "others": sorted(self._others)}
+        arrays = {f"names.{name}": array for name, array in names.arrays.items()}
+        return State(config, arrays | {f"frame.{name}": array for name, array in self._frame._asdict().items()})
+
+    def load(self, state: State) -> None:
+        """Be what this data describes."""
+        arrays = {
+            name.removeprefix("names."): array for name, array in state.arrays.items() if name.startswith("names.")
+        }
+        self.names = HashedNames.from_state(State(state.config["names"], arrays))
+        self._admit([str(name) for name in state.config["numbers"]])
+        self._others = {str(name) for name in state.config["others"]}
+        for name, array in self._frame._asdict().items():
+            array[...] = state.arrays[f"frame.{name}"]
