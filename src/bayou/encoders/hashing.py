@@ -21,9 +21,9 @@ from numpy.typing import DTypeLike, NDArray
 from bayou.contracts import SparseRows, Spec, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
-from bayou.numerics.hashed_names import MOST_FEATURES, MOST_LAYOUTS, HashedNames
+from bayou.numerics.hashed_names import MOST_LAYOUTS, HashedNames, encoded
 from bayou.numerics.hashed_rows import Layout, pair_keys
-from bayou.numerics.hashed_tables import BLOCK, Feature, HashedTable, Settings, encoded, feature_of, tokens_of
+from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings, tokens_of
 from bayou.numerics.hashing import BETWEEN, END, Keys, hash_bytes, hash_joined, wrapping
 from bayou.numerics.table_columns import text_of
 
@@ -74,7 +74,7 @@ class Hashing(Spec):
 
     def begin(self) -> HashedNames:
         """The memory of no names."""
-        return HashedNames(self.bits, self.signed)
+        return HashedNames(self.bits, self.signed, self.seed)
 
     # One row
 
@@ -90,6 +90,8 @@ class Hashing(Spec):
         It is quickest where all categories are text.
         """
         numbers = NO_NUMBERS if numbers is None else numbers
+        if names.owner is not self:
+            names.belong_to(self)
         if self.text:
             return self._mixed(names, categories, numbers, learn)
         try:
@@ -118,11 +120,11 @@ class Hashing(Spec):
         if layout is None:
             if len(names.layouts) >= MOST_LAYOUTS:
                 names.layouts.clear()
-            features = [self._feature(names, name) for name in numbers]
+            features = [names.feature(name) for name in numbers]
             pairs = self._pairs((*categories, *numbers), {})
             n = len(categories) + len(numbers) + len(pairs)
             layout = names.layouts[categories, numbers] = Layout(
-                np.array([self._feature(names, name).key for name in categories], np.uint64),
+                np.array([names.feature(name).key for name in categories], np.uint64),
                 np.array([feature.key for feature in features], np.uint64),
                 np.array([feature.missing for feature in features], np.uint64),
                 pairs,
@@ -157,12 +159,12 @@ class Hashing(Spec):
     def _categories(self, names: HashedNames, texts: Mapping[str, str | None]) -> tuple[Keys, Vector]:
         keys = np.empty(len(texts), np.uint64)
         for i, (name, text) in enumerate(texts.items()):
-            key, missing = self._feature(names, name)
+            key, missing = names.feature(name)
             keys[i] = missing if text is None else hash_bytes(encoded(text), int(key))
         return keys, np.ones(keys.size)
 
     def _numbers(self, names: HashedNames, numbers: Mapping[str, float]) -> tuple[Keys, Vector]:
-        keys = np.array([self._feature(names, name).key for name in numbers], np.uint64)
+        keys = np.array([names.feature(name).key for name in numbers], np.uint64)
         try:
             values = np.fromiter((np.nan if x is None else x for x in numbers.values()), np.float64, len(keys))
         except (TypeError, ValueError) as error:
@@ -171,11 +173,11 @@ class Hashing(Spec):
             name = list(numbers)[i]
             if values[i] == values[i]:
                 raise InvalidFeatures(f"the number {name!r} must be finite; got {values[i]}.")
-            keys[i], values[i] = self._feature(names, name).missing, 1.0
+            keys[i], values[i] = names.feature(name).missing, 1.0
         return keys, values
 
     def _tokens(self, names: HashedNames, name: str, text: str | None) -> tuple[Keys, Vector]:
-        feature = self._feature(names, name)
+        feature = names.feature(name)
         if text is None:
             return np.array([feature.missing]), np.ones(1)
         tokens = tokens_of(text)
@@ -212,14 +214,6 @@ class Hashing(Spec):
                 pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
                 names.remember(column, " x ".join(every[j] for j in pair))
 
-    def _feature(self, names: HashedNames, name: str) -> Feature:
-        found: Feature | None = names.features.get(name)
-        if found is None:
-            if len(names.features) >= MOST_FEATURES:
-                names.features.clear()
-            found = names.features[name] = feature_of(name, self.seed)
-        return found
-
     @property
     def _settings(self) -> Settings:
         return Settings(self.bits, self.signed, self.interactions, self.text, self.seed)
@@ -235,7 +229,7 @@ class Hashing(Spec):
         dtype: DTypeLike = np.float32,
     ) -> SparseRows:
         """Rows of a table: numbers as they are given (NaN is missing), all its other columns as categories or text."""
-        blocks = HashedTable(self._settings, names, table, numbers or {}, np.dtype(dtype))
+        blocks = self._table(names, table, numbers, dtype)
         return blocks.encode(0, blocks.n_rows, learn)
 
     def encode_chunks(
@@ -248,9 +242,19 @@ class Hashing(Spec):
         chunk_rows: int = BLOCK,
     ) -> Iterator[SparseRows]:
         """The same, so many rows at a time: they are near when they are learnt."""
-        blocks = HashedTable(self._settings, names, table, numbers or {}, np.dtype(dtype))
-        for first in range(0, blocks.n_rows, chunk_rows):
-            yield blocks.encode(first, min(chunk_rows, blocks.n_rows - first), learn)
+        size = whole_number("chunk_rows", chunk_rows, 1, 2**31)
+        blocks = self._table(names, table, numbers, dtype)
+        n_rows = blocks.n_rows
+        return (blocks.encode(first, min(size, n_rows - first), learn) for first in range(0, n_rows, size))
+
+    def _table(
+        self, names: HashedNames, table: Any, numbers: Mapping[str, Vector] | None, dtype: DTypeLike
+    ) -> HashedTable:
+        if names.owner is not self:
+            names.belong_to(self)
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise InvalidSpec(f"`dtype` must be float32 or float64; got {dtype!r}.")
+        return HashedTable(self._settings, names, table, numbers or {}, np.dtype(dtype))
 
 
 def _text(name: str, value: Any) -> str | None:
@@ -273,18 +277,18 @@ def labels(texts: Mapping[str, Any], numbers: Mapping[str, float], words: Mappin
 
 def checked_names(names: Any) -> tuple[str, ...]:
     """Different names of columns, as a tuple."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+    fit = isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)
+    if not fit or len(set(names)) < len(names):
         raise InvalidSpec(f"`text` must be different names of columns, as a tuple; got {names!r}.")
     return tuple(names)
 
 
 def checked_pairs(pairs: Any) -> tuple[tuple[str, str], ...]:
     """Different pairs of names, as a tuple of tuples."""
-    try:
-        found: tuple[Any, ...] = tuple((a, b) for a, b in pairs)
-    except (TypeError, ValueError):
-        found = ((None, None),)
-    fit = not isinstance(pairs, str) and all(isinstance(name, str) for pair in found for name in pair)
-    if not fit or len({frozenset(pair) for pair in found}) < len(found):
+    fit = isinstance(pairs, (tuple, list)) and all(
+        isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+        for pair in pairs
+    )
+    if not fit or len({frozenset(pair) for pair in pairs}) < len(pairs):
         raise InvalidSpec(f"`interactions` must be different pairs of names, as a tuple; got {pairs!r}.")
-    return found
+    return tuple((a, b) for a, b in pairs)

@@ -8,21 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import State
-from bayou.errors import ModelFileError
+from bayou.errors import InvalidFeatures, InvalidSpec, ModelFileError
 from bayou.numerics.hashed_rows import (
     COLUMNS,
     COUNT,
     ENTRIES,
     N_COUNTS,
-    PLACES,
     ROWS,
     SHARED,
     SHARED_COLUMNS,
     SHARED_ENTRIES,
     STAMPS,
     Noticed,
+    no_places,
     row_entries,
 )
+from bayou.numerics.hashing import hash_bytes
 
 CAPACITY = 65_536
 KEPT = 0.75  # the share of the names that stay when there are too many
@@ -32,7 +33,29 @@ MOST_REPORTS = 4096
 FREE = 16_384.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
 EARNED = 1.0 / 256.0
 MOST_LAYOUTS = 256
+ALL = 2**64 - 1
+FIELDS = ("bits", "signed", "seed", "capacity", "credit")
 MOST_FEATURES = 65_536
+
+
+def encoded(text: str) -> bytes:
+    """A text as bytes; halves of pairs of UTF-16, which are no text, as they are."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Feature(NamedTuple):
+    """The key of a name, and that of its absence."""
+
+    key: np.uint64
+    missing: np.uint64
+
+
+def feature_of(name: str, seed: int) -> Feature:
+    """The keys of a name."""
+    if not isinstance(name, str):
+        raise InvalidFeatures(f"the names of features must be text; got {name!r}.")
+    key = hash_bytes(encoded(name), seed)
+    return Feature(np.uint64(key), np.uint64(hash_bytes(b"", key ^ ALL)))
 
 
 class Collisions(NamedTuple):
@@ -54,14 +77,13 @@ class HashedNames:
     Every dict is looked at; so are the first 4,096 rows of tables, and then one in 64.
     """
 
-    def __init__(self, bits: int, signed: bool = False, capacity: int = CAPACITY) -> None:
-        self.bits = bits
-        self.signed = signed
+    def __init__(self, bits: int, signed: bool = False, seed: int = 0, capacity: int = CAPACITY) -> None:
+        self.bits, self.signed, self.seed = bits, signed, seed
         self.capacity = capacity
         self.noticed = Noticed(
             np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, 5), np.int64)
         )
-        self.places, self.stamps = np.zeros(PLACES + 1, np.int32), np.zeros(STAMPS, np.uint16)
+        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint16)
         self.credit = FREE
         self.features: dict[
             str, Any
@@ -70,6 +92,7 @@ class HashedNames:
         self.last: tuple[Any, Any, Any] = (None, None, None)  # names of categories, of numbers, and their layout
         self.of_keys, self.of_joined = row_entries()
         self.kept = (*self.noticed, self.places, bits, signed)  # what each of the two takes at every call
+        self.owner: Any = None  # the spec that all of these are for
         self._names: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
@@ -90,6 +113,15 @@ class HashedNames:
         counts = self.noticed.counts
         return Collisions(*(int(counts[i]) for i in (ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS)))
 
+    def feature(self, name: str) -> Feature:
+        """The keys of a name."""
+        found = self.features.get(name)
+        if found is None:
+            if len(self.features) >= MOST_FEATURES:
+                self.features.clear()
+            found = self.features[name] = feature_of(name, self.seed)
+        return found
+
     def is_named(self, column: int) -> bool:
         """Whether the name of a column is known, and no other has met it."""
         return column in self._names and not self.noticed.cells[column] & SHARED
@@ -107,15 +139,19 @@ class HashedNames:
             kept = np.sort(np.argsort(times, kind="stable")[-max(int(KEPT * self.capacity), 1) :])
             self._names = {int(column): self._names[int(column)] for column in columns[kept]}
 
+    def belong_to(self, spec: Any) -> None:
+        """Serve a spec; raises if its keys are others than those that were met so far."""
+        wanted, made = (spec.bits, spec.signed, spec.seed), (self.bits, self.signed, self.seed)
+        if wanted != made:
+            raise InvalidSpec(f"names must be for the bits, signs and seed of the encoder, {wanted}; got {made}.")
+        self.features, self.layouts, self.last, self.owner = {}, {}, (None, None, None), spec
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.to_state(),)  # kernels cannot be copied
+
     def to_state(self) -> State:
         """All of it as data."""
-        config = {
-            "bits": self.bits,
-            "signed": self.signed,
-            "capacity": self.capacity,
-            "credit": self.credit,
-            "names": list(self._names.values()),
-        }
+        config = {field: getattr(self, field) for field in FIELDS} | {"names": list(self._names.values())}
         arrays = {
             "cells": self.noticed.cells.view(np.int64).copy(),
             "columns": np.fromiter(self._names, np.int64, len(self._names)),
@@ -128,19 +164,20 @@ class HashedNames:
         """The same again, from data that may come from anywhere."""
         config, arrays = state
         try:
-            names = cls(int(config["bits"]), bool(config["signed"]), int(config["capacity"]))
-            names.credit = float(config["credit"])
-            cells, columns, counts = arrays["cells"], arrays["columns"], arrays["counts"]
+            bits, signed, seed, capacity, credit = (config[field] for field in FIELDS)
+            cells, columns, counts = (arrays[name] for name in ("cells", "columns", "counts"))
             texts = [[str(name) for name in known] for known in config["names"]]
+            fit = bits in range(10, 27) and int(capacity) > 0 and float(credit) <= FREE and seed in range(2**53 + 1)
         except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"hashed names must have {', '.join(FIELDS)}, names and arrays; {error!r}.") from error
+        shapes = [array.shape for array in (cells, columns, counts)]
+        if not fit or shapes != [(2 ** (bits - 1),), (len(texts),), (N_COUNTS,)] or len(texts) > capacity:
             raise ModelFileError(
-                f"hashed names must have bits, signed, capacity, credit, names and arrays; {error!r}."
-            ) from error
-        if cells.shape != (2 ** (names.bits - 1),) or counts.shape != (N_COUNTS,) or columns.shape != (len(texts),):
-            raise ModelFileError(
-                f"hashed names of {names.bits} bits must have arrays of such sizes; got {cells.shape}, {counts.shape} "
-                f"and {columns.shape} for {len(texts)} names."
+                f"hashed names of {bits} bits must have arrays for so many columns, {len(texts)} names and {N_COUNTS} "
+                f"counts; got {shapes}, room for {capacity} names, and a seed of {seed}."
             )
+        names = cls(bits, bool(signed), int(seed), int(capacity))
+        names.credit = float(credit)
         names.noticed.cells[...] = np.ascontiguousarray(cells, np.int64).view(np.uint32)
         names.noticed.counts[...] = counts
         names._names = dict(zip(columns.tolist(), texts, strict=True))

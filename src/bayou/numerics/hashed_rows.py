@@ -32,6 +32,13 @@ ROWS, ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS, N_COUNTS = range(6)
 Integers = NDArray[np.int64]
 
 
+def no_places() -> NDArray[np.int32]:
+    """Where no entries of a row are yet, and how many rows before have used up: none."""
+    places = np.full(PLACES + 1, -1, np.int32)
+    places[PLACES] = 0
+    return places
+
+
 class Noticed(NamedTuple):
     """What was met so far: a cell for each column, counts, and entries whose names are to be asked for."""
 
@@ -284,7 +291,8 @@ def row_of_keys(
     """
     n, at, n_reports, base = columns.size, 0, 0, int(places[PLACES])
     if base > 2**30:
-        places[:] = 0
+        for place in range(PLACES):
+            places[place] = -1
         base = 0
     for i in range(n):
         at = put(keys[i], given[i], bits, signed, 0, at, base, places, columns, values)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from bayou.contracts import SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
-from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
+from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames, encoded
+from bayou.numerics.hashed_names import feature_of as feature_of  # noqa: PLC0414  # for estimators too
 from bayou.numerics.hashed_rows import Tokens, rows_of_keys
 from bayou.numerics.hashing import combine, hash_bytes, number_keys, wrapping
 from bayou.numerics.table_columns import Column, arrow_table, column_names, column_of, frozen, row_count, text_of
 
 BLOCK = 4096  # rows whose keys are made at once, so that they stay near
 WORD = re.compile(r"\w+")
-ALL = 2**64 - 1
 
 
 class Settings(NamedTuple):
@@ -37,24 +37,6 @@ def tokens_of(text: str) -> Counter[str]:
     return Counter(WORD.findall(text.lower()))
 
 
-def encoded(text: str) -> bytes:
-    """A text as bytes; halves of pairs of UTF-16, which are no text, as they are."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-class Feature(NamedTuple):
-    """The key of a name, and that of its absence."""
-
-    key: np.uint64
-    missing: np.uint64
-
-
-def feature_of(name: str, seed: int) -> Feature:
-    """The keys of a name."""
-    key = hash_bytes(encoded(name), seed)
-    return Feature(np.uint64(key), np.uint64(hash_bytes(b"", key ^ ALL)))
-
-
 class HashedTable:
     """A table that is being encoded, block by block."""
 
@@ -69,7 +51,7 @@ class HashedTable:
         self.slots = [*numbers, *(name for name in others if name not in settings.text)]
         self.texts = [name for name in others if name in settings.text]
         self.columns: dict[str, Column] = {name: column_of(table, name) for name in others}
-        self.features = {name: feature_of(name, settings.seed) for name in (*self.slots, *self.texts)}
+        self.features = {name: names.feature(name) for name in (*self.slots, *self.texts)}
         self.order = [*self.slots, *self.texts]
         self.pairs = np.array([self._slots_of(pair) for pair in settings.interactions], np.int64).reshape(-1, 2)
         for name in settings.text:

@@ -29,6 +29,7 @@ NO_BYTES = np.zeros(0, np.uint8)
 NO_BYTES.flags.writeable = False  # as the buffers of Arrow, so that kernels meet one type
 WHOLE = 2.0**53  # floats below have every whole number
 TRUTH = ("False", "True")
+DECODED = 4  # a dictionary so many times as long as the column is not worth hashing whole
 KINDS = "text, whole numbers, booleans or a dictionary of these"
 
 
@@ -79,9 +80,9 @@ class Views(Piece):
         low, high = int(self.views[2 * i]), int(self.views[2 * i + 1])
         length = low & 0xFFFFFFFF
         if length <= 12:
-            return ((low >> 32) | (high << 32)).to_bytes(12, "little")[:length].decode()
+            return ((low >> 32) | (high << 32)).to_bytes(12, "little")[:length].decode(errors="replace")
         data = self.buffers[high & 0xFFFFFFFF][high >> 32 : (high >> 32) + length]
-        return data.tobytes().decode()
+        return data.tobytes().decode(errors="replace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,54 +175,52 @@ def bitmap(present: NDArray[np.bool_]) -> Bytes:
 # Tables
 
 
+def arrow_table(table: Any) -> Any:
+    """The same table, by pyarrow where that can be had without a copy."""
+    home = type(table).__module__.partition(".")[0]
+    if home == "polars" and hasattr(table, "to_arrow"):
+        import polars as pl  # noqa: PLC0415  # an optional extra; whoever brings such a table has it
+
+        return table.to_arrow(compat_level=pl.CompatLevel.newest())
+    if isinstance(table, Mapping) or (home in ("pandas", "pyarrow") and hasattr(table, "columns")):
+        return table
+    if hasattr(table, "__arrow_c_stream__") and home not in ("pandas", "polars", "pyarrow"):
+        import pyarrow as pa  # noqa: PLC0415  # an optional extra, which such a table needs
+
+        return pa.table(table)
+    raise InvalidFeatures(
+        f"a table must be a DataFrame of polars or pandas, a Table of pyarrow, or a dict of columns; "
+        f"got {home}'s {type(table).__name__}."
+    )
+
+
 def column_names(table: Any) -> list[str]:
     """What the columns are called, in order."""
-    names = table.schema.names if hasattr(table, "schema") and not isinstance(table, Mapping) else list(table)
+    names = list(table) if isinstance(table, Mapping) or hasattr(table, "iloc") else list(table.schema.names)
     for name in names:
-        if not isinstance(name, str):
-            raise InvalidFeatures(f"the columns of a table must have names that are text; got {name!r}.")
-    return list(names)
+        if not isinstance(name, str) or names.count(name) > 1:
+            raise InvalidFeatures(f"the columns of a table must have different names, as text; got {name!r}.")
+    return names
 
 
 def row_count(table: Any) -> int:
     """How many rows there are: as many in every column."""
     if not isinstance(table, Mapping):
-        return int(table.num_rows) if hasattr(table, "num_rows") else len(table)
+        return len(table) if hasattr(table, "iloc") else int(table.num_rows)
     sizes = {name: len(column) for name, column in table.items()}
     if len(set(sizes.values())) > 1:
         raise ShapeMismatch(f"the columns of a table must be of one length; got {sizes}.")
     return next(iter(sizes.values()), 0)
 
 
-def arrow_table(table: Any) -> Any:
-    """The same table, by pyarrow where that can be had without a copy."""
-    if type(table).__module__.startswith("polars"):
-        import polars as pl  # noqa: PLC0415  # an optional extra; whoever brings such a table has it
-
-        if not isinstance(table, pl.DataFrame):
-            raise InvalidFeatures(f"a table of polars must be a DataFrame; got {type(table).__name__}.")
-        return table.to_arrow(compat_level=pl.CompatLevel.newest())
-    if isinstance(table, Mapping) or hasattr(table, "schema") or hasattr(table, "iloc"):
-        return table
-    if hasattr(table, "__arrow_c_stream__"):
-        import pyarrow as pa  # noqa: PLC0415  # an optional extra
-
-        return pa.table(table)
-    raise InvalidFeatures(
-        f"a table must be a DataFrame of polars or pandas, a Table of pyarrow, or a dict of columns; "
-        f"got {type(table).__name__}."
-    )
-
-
 def column_of(table: Any, name: str) -> Column:
     """A column of such a table."""
     column = table[name]
+    home = type(column).__module__.partition(".")[0]
     try:
-        if hasattr(column, "chunks"):
-            return tuple(arrow_piece(chunk) for chunk in column.chunks)
-        if hasattr(column, "buffers"):
-            return (arrow_piece(column),)
-        if hasattr(column, "iloc"):
+        if home == "pyarrow":
+            return tuple(arrow_piece(chunk) for chunk in getattr(column, "chunks", [column]))
+        if home == "pandas":
             return pandas_column(column)
         return (array_piece(column),)
     except InvalidFeatures as error:
@@ -248,6 +247,8 @@ def arrow_piece(array: Any) -> Piece:
         offsets = raw(buffers[1], np.int64 if kind == "large_string" else np.int32)
         return Offsets(array, offsets, raw(buffers[2], np.uint8), valid, array.offset, len(array))
     if kind.startswith("dictionary<"):
+        if len(array.dictionary) > DECODED * len(array) and "string_view" not in kind:
+            return arrow_piece(array.dictionary_decode())
         codes = arrow_piece(array.indices)
         if not isinstance(codes, Integers):
             raise InvalidFeatures(f"must have codes that are whole numbers; got {kind}.")
@@ -270,7 +271,7 @@ def raw(buffer: Any, dtype: Any) -> NDArray[Any]:
     if buffer is None or buffer.size == 0:
         return frozen(np.zeros(0 if dtype is np.uint8 else 1, dtype))  # of no strings there may be no first offset
     size = np.dtype(dtype).itemsize
-    return np.frombuffer(buffer, dtype, count=buffer.size // size)
+    return frozen(np.frombuffer(buffer, dtype, count=buffer.size // size))
 
 
 def wide(values: NDArray[Any]) -> NDArray[Any]:
@@ -283,15 +284,15 @@ def wide(values: NDArray[Any]) -> NDArray[Any]:
 
 def pandas_column(series: Any) -> Column:
     """A column of a DataFrame of pandas."""
-    if hasattr(series, "cat"):
+    if hasattr(series, "cat") and len(series.cat.categories) <= DECODED * len(series):
         codes = wide(series.cat.codes.to_numpy())
         return (Coded(codes, array_piece(series.cat.categories.to_numpy()), NO_BYTES, 0, len(codes)),)
     values = series.array
     if hasattr(values, "__arrow_array__") and type(values).__name__.startswith("Arrow"):
         array = values.__arrow_array__()
         return tuple(arrow_piece(chunk) for chunk in getattr(array, "chunks", [array]))
-    if series.dtype.kind in "iub" and series.isna().any():  # the nullable kinds
-        return (array_piece(series.astype(object).where(series.notna(), None).to_numpy()),)
+    if hasattr(series, "cat") or series.isna().any():  # of the nullable kinds too
+        return (list_piece(series.astype(object).tolist()),)
     return (array_piece(series.to_numpy()),)
 
 
