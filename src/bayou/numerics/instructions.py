@@ -6,12 +6,14 @@ In an array of rows of two numbers, which must begin where `bayou.numerics.facto
     put_pair(rows, place, one, two)         write it
     prefetch_pair(rows, place)              have memory send it
 
-``place`` is trusted: it is not checked against the number of rows.
+``place`` is trusted: it is not checked against the number of rows. And short vectors that stay in registers through a
+loop: a `Writer` writes the code of a function, made known to kernels by `written`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import types
@@ -19,7 +21,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bayou.contracts import Kernel
-from bayou.numerics.jit import COMPILED
+from bayou.numerics.jit import COMPILED, intrinsic_like
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> tuple[Any, Any, int]:
@@ -70,3 +74,97 @@ def _plain_write(rows: Any, place: int, one: float, two: float) -> None:
 pair_at: Kernel = intrinsic(_read) if COMPILED else lambda rows, place: (rows[place, 0], rows[place, 1])
 put_pair: Kernel = intrinsic(_write) if COMPILED else _plain_write
 prefetch_pair: Kernel = intrinsic(_ask) if COMPILED else lambda rows, place: None
+
+
+class Writer:
+    """Machine code for short vectors of one type of number, written out where a compiler would not find the registers.
+
+    Arrays are the places where they begin, indices count numbers, and all are values of the machine but for the whole
+    numbers that `plus` and `times` also take. A product and a sum become one operation on machines that have it.
+    """
+
+    BYTES = 32
+
+    def __init__(self, builder: Any, number: Any, size: int) -> None:
+        self.builder, self.size, self.lanes = builder, size, self.BYTES // size
+        self.vector = ir.VectorType(number, self.lanes)
+        self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
+
+    def plus(self, a: Any, b: Any) -> Any:
+        return self.builder.add(a, _index(b) if isinstance(b, int) else b)
+
+    def times(self, a: Any, b: Any) -> Any:
+        return self.builder.mul(a, _index(b) if isinstance(b, int) else b)
+
+    def load(self, array: Any, index: Any) -> Any:
+        value = self.builder.load(self._place(array, index))
+        value.align = self.size
+        return value
+
+    def store(self, value: Any, array: Any, index: Any) -> None:
+        self.builder.store(value, self._place(array, index)).align = self.size
+
+    def spread(self, array: Any, index: Any) -> Any:
+        """One number, in all places of a vector."""
+        nothing, first = ir.Constant(self.vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        number = self.builder.insert_element(nothing, self.builder.load(self.builder.gep(array, [index])), first)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(number, nothing, everywhere)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a * b + c."""
+        product = self.builder.fmul(a, b, flags=("contract",))
+        return self.builder.fadd(product, c, flags=("contract",))
+
+    def zero_unless(self, flag: Any, value: Any) -> Any:
+        return self.builder.select(self.builder.icmp_signed("!=", flag, _index(0)), value, self.zeros)
+
+    def loop(self, count: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+        """So many rounds of ``values = body(round, values)``; what they are in the end."""
+        before, builder = self.builder.block, self.builder
+        head, inside, after = (builder.function.append_basic_block(name) for name in ("head", "inside", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        index, carried = builder.phi(_index(0).type), [builder.phi(value.type) for value in values]
+        builder.cbranch(builder.icmp_signed("<", index, count), inside, after)
+        builder.position_at_end(inside)
+        changed = [self.plus(index, 1), *body(index, carried)]
+        for phi, first, later in zip([index, *carried], [_index(0), *values], changed, strict=True):
+            phi.add_incoming(first, before)
+            phi.add_incoming(later, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return carried
+
+    def _place(self, array: Any, index: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(array, [index]), self.vector.as_pointer())
+
+
+def _index(value: int) -> Any:
+    return ir.Constant(ir.IntType(64), value)
+
+
+def written(write: Callable[..., None], plain: F) -> F:
+    """A function for kernels with code of its own: ``write(writer, *arguments)``, and in plain Python, ``plain``.
+
+    It takes arrays of one type of number, in C order, and whole numbers, and returns nothing. In a kernel it must be a
+    module-level name.
+    """
+    if not COMPILED:
+        return plain
+
+    def codegen(context: Any, builder: Any, given: Any, arguments: Any) -> Any:
+        number = next(kind.dtype for kind in given.args if isinstance(kind, types.Array))
+        writer = Writer(builder, context.get_data_type(number), number.bitwidth // 8)
+        passed = [
+            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+            for kind, value in zip(given.args, arguments, strict=True)
+        ]
+        write(writer, *passed)
+        return context.get_dummy_value()
+
+    def typed(_: Any, *given: Any) -> Any:
+        return types.void(*(kind if isinstance(kind, types.Array) else types.intp for kind in given)), codegen
+
+    emitted: F = intrinsic_like(plain, typed)
+    return emitted

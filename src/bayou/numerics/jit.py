@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
@@ -257,98 +258,69 @@ def addresses(functions: Sequence[tuple[Pointer, Callable[..., Any]]]) -> Any:
     return table if COMPILED else tuple(table)
 
 
-class Writer:
-    """Machine code for short vectors of one type of number, written out where a compiler would not find the registers.
+def intrinsic_like(plain: Kernel, typed: Callable[..., Any]) -> Any:
+    """An intrinsic that takes as many arguments as a plain function, which numba reads from its Python signature."""
 
-    Arrays are the places where they begin, indices count numbers, and all are values of the machine but for the whole
-    numbers that `plus` and `times` also take. A product and a sum become one operation on machines that have it.
-    """
+    def shape(context: Any, *given: Any) -> Any:
+        return typed(context, *given)
 
-    BYTES = 32
-
-    def __init__(self, builder: Any, number: Any, size: int) -> None:
-        self.builder, self.size, self.lanes = builder, size, self.BYTES // size
-        self.vector = ir.VectorType(number, self.lanes)
-        self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
-
-    def plus(self, a: Any, b: Any) -> Any:
-        return self.builder.add(a, _index(b) if isinstance(b, int) else b)
-
-    def times(self, a: Any, b: Any) -> Any:
-        return self.builder.mul(a, _index(b) if isinstance(b, int) else b)
-
-    def load(self, array: Any, index: Any) -> Any:
-        value = self.builder.load(self._place(array, index))
-        value.align = self.size
-        return value
-
-    def store(self, value: Any, array: Any, index: Any) -> None:
-        self.builder.store(value, self._place(array, index)).align = self.size
-
-    def spread(self, array: Any, index: Any) -> Any:
-        """One number, in all places of a vector."""
-        nothing, first = ir.Constant(self.vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        number = self.builder.insert_element(nothing, self.builder.load(self.builder.gep(array, [index])), first)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(number, nothing, everywhere)
-
-    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
-        """a * b + c."""
-        product = self.builder.fmul(a, b, flags=("contract",))
-        return self.builder.fadd(product, c, flags=("contract",))
-
-    def zero_unless(self, flag: Any, value: Any) -> Any:
-        return self.builder.select(self.builder.icmp_signed("!=", flag, _index(0)), value, self.zeros)
-
-    def loop(self, count: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
-        """So many rounds of ``values = body(round, values)``; what they are in the end."""
-        before, builder = self.builder.block, self.builder
-        head, inside, after = (builder.function.append_basic_block(name) for name in ("head", "inside", "after"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        index, carried = builder.phi(_index(0).type), [builder.phi(value.type) for value in values]
-        builder.cbranch(builder.icmp_signed("<", index, count), inside, after)
-        builder.position_at_end(inside)
-        changed = [self.plus(index, 1), *body(index, carried)]
-        for phi, first, later in zip([index, *carried], [_index(0), *values], changed, strict=True):
-            phi.add_incoming(first, before)
-            phi.add_incoming(later, builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-        return carried
-
-    def _place(self, array: Any, index: Any) -> Any:
-        return self.builder.bitcast(self.builder.gep(array, [index]), self.vector.as_pointer())
-
-
-def _index(value: int) -> Any:
-    return ir.Constant(ir.IntType(64), value)
-
-
-def written(write: Callable[..., None], plain: F) -> F:
-    """A function for kernels with code of its own: ``write(writer, *arguments)``, and in plain Python, ``plain``.
-
-    It takes arrays of one type of number, in C order, and whole numbers, and returns nothing. In a kernel it must be a
-    module-level name.
-    """
-    if not COMPILED:
-        return plain
-
-    def codegen(context: Any, builder: Any, given: Any, arguments: Any) -> Any:
-        number = next(kind.dtype for kind in given.args if isinstance(kind, types.Array))
-        writer = Writer(builder, context.get_data_type(number), number.bitwidth // 8)
-        passed = [
-            _begin(context, builder, kind, value) if isinstance(kind, types.Array) else value
-            for kind, value in zip(given.args, arguments, strict=True)
-        ]
-        write(writer, *passed)
-        return context.get_dummy_value()
-
-    def typed(_: Any, *given: Any) -> Any:
-        return types.void(*(kind if isinstance(kind, types.Array) else types.intp for kind in given)), codegen
-
-    names = ["typing", *inspect.signature(plain).parameters]  # numba wants to know how many there are
+    names = ["context", *inspect.signature(plain).parameters]
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    emitted: F = intrinsic(typed)
-    return emitted
+    shape.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
+    return intrinsic(shape)
+
+
+class Deferred:
+    """A large kernel that few need: compiled when `prepare` asks for it, once, and not with each kernel that calls it.
+
+    In a kernel, ``call = deferred.caller`` must be a module-level name. It returns whether the kernel was there to be
+    called. ``dimensions`` are those of its arrays, all of one type of number and the first argument among them; 0 says
+    a whole number, -1 a vector of double precision whatever the others are.
+    """
+
+    def __init__(self, function: Kernel, dimensions: Sequence[int]) -> None:
+        self.function, self.dimensions = function, dimensions
+        self.name = f"{function.__module__}.{function.__name__}"
+        self.places = {kind: np.zeros(1, dtype=np.intp) for kind in (types.float32, types.float64)}
+        for kind, place in self.places.items():
+            llvm.add_symbol(f"{self.name}.{kind}", place.ctypes.data)
+        self.caller: Kernel = intrinsic_like(function, self._typed) if COMPILED else self._plain_caller
+
+    def prepare(self, dtype: str) -> None:
+        """Compile it for arrays of this type, unless an earlier process has."""
+        kind = numba.from_dtype(np.dtype(dtype))
+        if COMPILED and not self.places[kind][0]:
+            dispatcher: Any = self.function
+            dispatcher.compile(self._kinds(kind))
+            result = dispatcher.overloads[self._kinds(kind)]
+            self.places[kind][0] = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+
+    def _kinds(self, number: Any) -> tuple[Any, ...]:
+        special = {0: types.intp, -1: types.Array(types.float64, 1, "C")}
+        return tuple(special.get(n) or types.Array(number, n, "C") for n in self.dimensions)
+
+    def _plain_caller(self, *arguments: Any) -> bool:
+        self.function(*arguments)
+        return True
+
+    def _typed(self, _: Any, *given: Any) -> Any:
+        number = given[0].dtype
+        signature = types.intp(*self._kinds(number))
+        for kind, wanted in zip(given, signature.args, strict=True):
+            if wanted != kind and not isinstance(kind, types.Integer):
+                raise TypeError(f"{self.name} takes {signature.args}; got {given}.")
+
+        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+            name = f"{self.name}.{number}"
+            place = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, ir.IntType(64), name)
+            address = builder.load(place)
+            there = builder.icmp_signed("!=", address, ir.Constant(ir.IntType(64), 0))
+            with builder.if_then(there):
+                function_type = context.call_conv.get_function_type(signature.return_type, signature.args)
+                result = cgutils.alloca_once(builder, context.get_return_type(signature.return_type))
+                error = cgutils.alloca_once(builder, ir.PointerType())  # never read: kernels do not raise
+                packed = context.get_arg_packer(signature.args).as_arguments(builder, arguments)
+                builder.call(builder.inttoptr(address, function_type.as_pointer()), [result, error, *packed])
+            return there
+
+        return types.boolean(*signature.args), codegen

@@ -11,6 +11,9 @@ import numpy as np
 from bayou.contracts import Array, Growth, Mask, Matrix, Posterior, Vector
 from bayou.numerics import factor as factors
 from bayou.numerics import factor_pairs as pairs
+from bayou.numerics.block_passes import block_pass
+from bayou.numerics.block_sites import bearable, condition, sites_of
+from bayou.numerics.factor_blocks import prepare_blocks
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -166,7 +169,7 @@ def _learn_in_pairs(
 
 
 @vectorized_kernel
-def learn(
+def _learn_rows(
     belief: FullBelief,
     kernels: Any,
     params: Vector,
@@ -176,13 +179,42 @@ def learn(
     weights: Vector,
     record: Matrix,
 ) -> int:
-    """The pass of `bayou.numerics.passes`, by the loops that make the most of each look at the factor."""
+    """By the loop that makes the most of each look at the factor."""
     heaviest = 0.0
     for weight in weights:
         heaviest = max(heaviest, weight)
     if belief.mean.size < PAIRS_FROM or targets.size < 2 or missing.shape[0] > 0 or heaviest > 1.0:
         return int(_learn_one_by_one(belief, kernels, params, features, missing, targets, weights, record))
     return int(_learn_in_pairs(belief, kernels, params, features, targets, weights, record))
+
+
+@vectorized_kernel
+def _find_sites(
+    belief: FullBelief,
+    numbers: Vector,
+    q: int,
+    kernels: Any,
+    params: Vector,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> bool:
+    """The sites of a block."""
+    sites = sites_of(numbers, q)
+    for t in range(targets.size):
+        mean, variance = sites.means[t], sites.covariances[t * q + t]
+        if not abs(mean + variance) < np.inf:
+            return False
+        weight = float(weights[t]) if t < weights.size else 1.0
+        value, slope, precision = observe(kernels, params, targets[t], mean, variance, 0.0, weight)
+        if not bearable(t, precision, q, sites):
+            return False
+        record[t, 0], record[t, 1], record[t, 2] = mean, variance, value
+        condition(t, slope, precision, q, sites)
+    return True
+
+
+learn = block_pass(__name__, _find_sites, _learn_rows)
 
 
 @dataclass(frozen=True)
@@ -209,6 +241,7 @@ class FullGaussian(Posterior[FullBelief]):
 
     def prior(self, n_features: int) -> FullBelief:
         """The belief before any example."""
+        prepare_blocks(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),

@@ -17,6 +17,9 @@ from scipy.special import gammaln, stdtr, stdtrit
 from bayou.contracts import Array, Growth, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics import factor as factors
+from bayou.numerics.block_passes import block_pass
+from bayou.numerics.block_sites import bearable, condition, sites_of
+from bayou.numerics.factor_blocks import prepare_blocks
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.pointers import call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -75,7 +78,7 @@ def absorb(
 
 
 @vectorized_kernel
-def learn(
+def _learn_rows(
     belief: NormalInverseGammaBelief,
     kernels: Any,
     params: Vector,
@@ -107,6 +110,43 @@ def learn(
             share = weight / count / (1.0 + precision * blur)
             absorb(belief, x, here, direction, slope * share, precision * share, weight / count)
     return targets.size
+
+
+@vectorized_kernel
+def _find_sites(
+    belief: NormalInverseGammaBelief,
+    numbers: Vector,
+    q: int,
+    kernels: Any,
+    params: Vector,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> bool:
+    """The sites of a block, and what they tell of the noise."""
+    sites = sites_of(numbers, q)
+    shape, rate = belief.noise[0], belief.noise[1]
+    for t in range(targets.size):
+        mean, variance = sites.means[t], sites.covariances[t * q + t]
+        if not abs(mean + variance) < np.inf:
+            return False
+        _, slope, precision = call_site(kernels, kernels, targets[t], mean, variance, params)
+        noise = rate / shape
+        record[t, 0], record[t, 1], record[t, 2], record[t, 3] = mean, variance, noise, 2.0 * shape
+        record[t, 4] = log_student(slope / precision, noise * (1.0 / precision + variance), shape)
+        weight = float(weights[t]) if t < weights.size else 1.0
+        slope, precision = slope * weight, precision * weight
+        if not bearable(t, precision, q, sites):
+            return False
+        gain = condition(t, slope, precision, q, sites)
+        if precision > 0.0:
+            shape += 0.5 * weight
+            rate += 0.5 * slope * slope * gain / precision
+    belief.noise[0], belief.noise[1] = shape, rate
+    return True
+
+
+learn = block_pass(__name__, _find_sites, _learn_rows)
 
 
 @dataclass(frozen=True)
@@ -143,6 +183,7 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
 
     def prior(self, n_features: int) -> NormalInverseGammaBelief:
         """The belief before any example."""
+        prepare_blocks(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),
