@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,6 +177,14 @@ def test_what_lay_in_memory_before_is_not_taken_for_an_entry() -> None:
     assert values[0] == 1.0
 
 
+def test_tables_leave_alone_where_single_rows_look_for_their_entries() -> None:
+    spec = Hashing(bits=10)
+    names = spec.begin()
+    before = names.places.copy()
+    spec.encode_table(names, columns_of_all_kinds(), numbers())
+    np.testing.assert_array_equal(names.places, before)
+
+
 def test_signs_are_fair_and_cancel() -> None:
     """Of 2,000 signs, the mean has standard error 1 / sqrt(2,000) = 0.022."""
     spec = Hashing(bits=26, signed=True)
@@ -310,3 +320,41 @@ def test_bad_rows_are_named() -> None:
     with pytest.raises(InvalidSpec, match="`chunk_rows` must be a whole number"):
         spec.encode_chunks(names, {"a": ["x"]}, chunk_rows=0)
     assert names.n_rows == 0
+
+
+ENCODE_AND_COUNT = """
+import gc
+
+import polars as pl
+from numba.core.dispatcher import Dispatcher
+
+from bayou import Hashing
+
+spec = Hashing(text=("t",), interactions=(("a", "n"), ("t", "t")))
+names = spec.begin()
+table = {"a": ["x", "a long string that is not in the view"], "t": ["one two", None], "b": [1, 2], "c": [True, None]}
+spec.encode_table(names, pl.DataFrame(table), {"n": [1.0, 2.0]})
+spec.encode_table(names, table, {"n": [1.0, 2.0]}, dtype="float64")
+spec.encode_one(names, {"a": "x", "t": "one"}, {"n": 1.0})
+columns, _ = Hashing().encode_one(Hashing().begin(), {"a": "x"}, {"n": 1.0})
+
+kernels = [o for o in gc.get_objects() if isinstance(o, Dispatcher) and o.py_func.__module__.startswith("bayou.")]
+print(*columns)
+print(sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels))
+print(*sorted(f"{kernel.py_func.__module__}.{kernel.__name__}" for kernel in kernels if kernel.stats.cache_misses))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COMPILED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
+def test_a_second_process_compiles_nothing(tmp_path: Path, run_python: Callable[..., str]) -> None:
+    def encode_and_count() -> list[list[str]]:
+        printed = run_python(ENCODE_AND_COUNT, NUMBA_CACHE_DIR=str(tmp_path))
+        return [line.split() for line in printed.splitlines()]
+
+    columns, _, compiled = encode_and_count()
+    assert compiled, "the first process compiled nothing: the test does not see the kernels"
+    same_columns, hits, *missed = encode_and_count()
+    assert missed in ([], [[]])
+    assert int(hits[0]) > 0
+    assert same_columns == columns

@@ -18,7 +18,6 @@ from bayou.numerics.hashed_rows import (
     SHARED,
     SHARED_COLUMNS,
     SHARED_ENTRIES,
-    STAMPS,
     Noticed,
     no_places,
     row_entries,
@@ -83,7 +82,7 @@ class HashedNames:
         self.noticed = Noticed(
             np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, 5), np.int64)
         )
-        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint16)
+        self.places = no_places()
         self.credit = FREE
         self.features: dict[
             str, Any

@@ -14,7 +14,7 @@ from bayou.contracts import SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
 from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames, encoded
 from bayou.numerics.hashed_names import feature_of as feature_of  # noqa: PLC0414  # for estimators too
-from bayou.numerics.hashed_rows import Tokens, rows_of_keys
+from bayou.numerics.hashed_rows import STAMPS, Tokens, no_places, rows_of_keys
 from bayou.numerics.hashing import combine, hash_bytes, number_keys, wrapping
 from bayou.numerics.table_columns import Column, arrow_table, column_names, column_of, frozen, row_count, text_of
 
@@ -59,6 +59,7 @@ class HashedTable:
                 raise InvalidFeatures(f"`text` must name columns that are text; {name!r} is not among {others}.")
         self.keys = np.empty((min(BLOCK, max(self.n_rows, 1)), len(self.slots)), np.uint64)
         self.values = np.empty((len(self.keys), len(numbers)))
+        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint16)  # those of the names are for single rows
 
     def _slots_of(self, pair: tuple[str, str]) -> list[int]:
         for name in pair:
@@ -89,8 +90,8 @@ class HashedTable:
                     self.settings.signed,
                     learn,
                     self.names.noticed._replace(reports=reports),
-                    self.names.places,
-                    self.names.stamps,
+                    self.places,
+                    self.stamps,
                     starts[row:],
                     columns[at:],
                     values[at:],
