@@ -1,4 +1,4 @@
-"""A made table in the likeness of Criteo's display advertising challenge: 13 numbers, 26 categories, one row per advert.
+"""A made table in the likeness of Criteo's display advertising challenge: 13 numbers, 26 categories, a row per advert.
 
 Counts have heavy tails, categories have power laws over so many values as Criteo's have (a million where those have
 more), both are missing now and then. Whether an advert was clicked, one in four is, follows a logistic model of the

@@ -19,7 +19,14 @@ UNITS = {
     "step": "us",
     "nanoseconds": "ns per function",
     "seconds": "s",
+    "megabytes": "MB",
+    "growth": "x the memory",
+    "nats": "nats",
+    "percent": "% right",
 }
+
+
+LARGER_IS_BETTER = {"ratio", "fraction", "percent"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,8 @@ class Result:
 
     ``ratio`` is the time of this peer over ours; ``fraction`` our rate over that of a matrix product; ``microseconds``
     what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis;
-    ``seconds`` wall time. A ratio and a fraction should be above their goal, a time below it.
+    ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over another's; ``nats`` a log
+    loss, ``percent`` a share of right answers. What is better when larger should be above its goal, all else below it.
     """
 
     case: str
@@ -43,7 +51,7 @@ class Result:
     def reached(self) -> bool | None:
         if self.goal is None or self.figure is None:
             return None
-        return self.figure >= self.goal if self.unit in {"ratio", "fraction"} else self.figure < self.goal
+        return self.figure >= self.goal if self.unit in LARGER_IS_BETTER else self.figure < self.goal
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "reached": self.reached}
@@ -78,7 +86,7 @@ def show(results: Sequence[Result], facts: Mapping[str, Any], console: Console) 
 
 def _cells(result: Result, first: bool) -> list[str]:
     unit = UNITS[result.unit]
-    bound = ">=" if result.unit in {"ratio", "fraction"} else "<"
+    bound = ">=" if result.unit in LARGER_IS_BETTER else "<"
     return [
         result.case if first else "",
         result.setting if first else "",

@@ -1,7 +1,7 @@
 """How good one pass over real sparse rows is: predictions made before each row was learnt, beside the peers'.
 
 The folder holds sets in the format of libsvm, one row per line: ``a9a`` with ``a9a.t`` to test on, and ``w8a``
-(www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets). They are read in the order of the file, by everyone with its defaults.
+(www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets). Everyone has its defaults.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,3 +30,8 @@ def run(options: str) -> None:
     from vowpalwabbit import Workspace  # noqa: PLC0415 (it may be absent)
 
     Workspace(f"{options} --quiet").finish()
+
+
+def a_run(options: str) -> Callable[[], Callable[[], object]]:
+    """The same, as a contender prepares it."""
+    return lambda: lambda: run(options)
