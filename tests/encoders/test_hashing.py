@@ -134,6 +134,31 @@ def test_missing_is_a_feature_and_absent_is_none() -> None:
     assert len({missing("v"), key("v"), category("v", "")}) == 3
 
 
+@pytest.mark.parametrize("kind", ["lists", "polars", "pyarrow"])
+def test_text_of_any_characters(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    ascii_alone = "".join(map(chr, range(128)))
+    texts = [
+        ascii_alone,
+        ascii_alone[::-1],
+        "İstanbul ISTANBUL ß ẞ",
+        "don't",
+        "ΣΑΣ σας",
+        "a\x1fb\x1f",
+        "\x1fé\x1fÉ",
+        "_",
+        "é",
+        " ",
+    ]
+    texts += ["".join(map(chr, rng.choice([32, 65, 97, 95, 57, 233, 0x4E2D, 0x1F600, 31], 40))) for _ in range(20)]
+    texts += [" ".join(f"w{i * i % 5003}" for i in range(6000 if COMPILED else 600)), None, "the end"]
+    spec = Hashing(bits=22, text=("t",))
+    table = {"lists": dict, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]({"t": texts})
+    wanted = [expected(spec, {"t": text}, {}) for text in texts]
+    close(as_rows(spec.encode_table(spec.begin(), table)), wanted)
+    close([as_row(*spec.encode_one(spec.begin(), {"t": text})) for text in texts], wanted)
+
+
 def test_texts_with_the_separator_and_odd_ones() -> None:
     spec = Hashing()
     names = spec.begin()

@@ -23,7 +23,8 @@ from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
 from bayou.numerics.hashed_names import MOST_LAYOUTS, HashedNames, encoded
 from bayou.numerics.hashed_rows import Layout, pair_keys
-from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings, tokens_of
+from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings
+from bayou.numerics.hashed_tokens import tokens_of
 from bayou.numerics.hashing import BETWEEN, END, Keys, hash_bytes, hash_joined, wrapping
 from bayou.numerics.table_columns import text_of
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +10,24 @@ from numpy.typing import NDArray
 
 from bayou.contracts import SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
-from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames, encoded
+from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
 from bayou.numerics.hashed_names import feature_of as feature_of  # noqa: PLC0414  # for estimators too
 from bayou.numerics.hashed_rows import STAMPS, Tokens, no_places, rows_of_keys
-from bayou.numerics.hashing import combine, hash_bytes, number_keys, wrapping
-from bayou.numerics.table_columns import Column, arrow_table, column_names, column_of, frozen, row_count, text_of
+from bayou.numerics.hashed_tokens import token_keys, tokens_of
+from bayou.numerics.hashing import combine, number_keys, wrapping
+from bayou.numerics.table_columns import (
+    Column,
+    Offsets,
+    Piece,
+    arrow_table,
+    column_names,
+    column_of,
+    frozen,
+    row_count,
+    text_of,
+)
 
 BLOCK = 4096  # rows whose keys are made at once, so that they stay near
-WORD = re.compile(r"\w+")
 
 
 class Settings(NamedTuple):
@@ -30,11 +38,6 @@ class Settings(NamedTuple):
     interactions: tuple[tuple[str, str], ...]
     text: tuple[str, ...]
     seed: int
-
-
-def tokens_of(text: str) -> Counter[str]:
-    """The words of a text in lower case, and how often each comes."""
-    return Counter(WORD.findall(text.lower()))
 
 
 class HashedTable:
@@ -50,7 +53,7 @@ class HashedTable:
         others = [name for name in column_names(table) if name not in numbers]
         self.slots = [*numbers, *(name for name in others if name not in settings.text)]
         self.texts = [name for name in others if name in settings.text]
-        self.columns: dict[str, Column] = {name: column_of(table, name) for name in others}
+        self.columns: dict[str, Column] = {name: column_of(table, name, name in settings.text) for name in others}
         self.features = {name: names.feature(name) for name in (*self.slots, *self.texts)}
         self.order = [*self.slots, *self.texts]
         self.pairs = np.array([self._slots_of(pair) for pair in settings.interactions], np.int64).reshape(-1, 2)
@@ -114,12 +117,8 @@ class HashedTable:
                 if name in self.numbers:
                     number_keys(self.numbers[name], first, count, key, missing, self.keys, self.values, 0, slot)
                     continue
-                begin = 0
-                for piece in self.columns[name]:
-                    low, high = max(first, begin), min(first + count, begin + piece.size)
-                    if low < high:
-                        piece.hash_into(low - begin, high - low, key, missing, self.keys, low - first, slot)
-                    begin += piece.size
+                for piece, low, size, row in self._pieces(name, first, count):
+                    piece.hash_into(low, size, key, missing, self.keys, row, slot)
 
     def _reports(self, count: int) -> NDArray[np.int64]:
         self.names.credit = min(self.names.credit + EARNED * count, FREE)
@@ -137,34 +136,25 @@ class HashedTable:
 
     def _tokens(self, first: int, n_rows: int) -> Tokens:
         starts = np.zeros((len(self.texts), n_rows + 1), np.int64)
-        keys: list[int] = []
-        values: list[float] = []
+        found = [(np.zeros(0, np.uint64), np.zeros(0))]
+        size = 0
         for t, name in enumerate(self.texts):
             seed, missing = self.features[name]
-            known: dict[str, int] = {}
-            starts[t, 0] = len(keys)
-            for n, text in enumerate(self._items(name, first, n_rows)):
-                if text is None:
-                    keys.append(int(missing))
-                    values.append(1.0)
-                else:
-                    for token, times in tokens_of(text).items():
-                        if token not in known:
-                            known[token] = hash_bytes(encoded(token), int(seed))
-                        keys.append(known[token])
-                        values.append(float(times))
-                starts[t, n + 1] = len(keys)
-        return Tokens(starts, np.array(keys, np.uint64), np.array(values, np.float64))
+            starts[t, 0] = size
+            for piece, low, count, row in self._pieces(name, first, n_rows):
+                assert isinstance(piece, Offsets)
+                found.append(token_keys(piece, low, count, seed, missing, starts[t, row : row + count + 1]))
+                size += found[-1][0].size
+        return Tokens(starts, np.concatenate([keys for keys, _ in found]), np.concatenate([n for _, n in found]))
 
-    def _items(self, name: str, first: int, count: int) -> list[str | None]:
-        found: list[str | None] = []
+    def _pieces(self, name: str, first: int, count: int) -> Iterator[tuple[Piece, int, int, int]]:
+        """The pieces of a column that have some of these rows: from which item on, how many, from which row on."""
         begin = 0
         for piece in self.columns[name]:
             low, high = max(first, begin), min(first + count, begin + piece.size)
             if low < high:
-                found.extend(text_of(item) for item in piece.items(low - begin, high - low))
+                yield piece, low - begin, high - low, low - first
             begin += piece.size
-        return found
 
     def _remember(self, first: int, reports: NDArray[np.int64], row: int, tokens: Tokens) -> None:
         self.names.credit -= len(reports)
@@ -186,7 +176,7 @@ class HashedTable:
         name = self.order[slot]
         if name in self.numbers:
             return f"{name} is missing" if np.isnan(self.numbers[name][row]) else name
-        text = self._items(name, row, 1)[0]
+        text = next(text_of(piece.items(low, 1)[0]) for piece, low, _, _ in self._pieces(name, row, 1))
         if text is None:
             return f"{name} is missing"
         return f"{name}:{list(tokens_of(text))[i]}" if name in self.texts else f"{name}={text}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -213,18 +214,32 @@ def row_count(table: Any) -> int:
     return next(iter(sizes.values()), 0)
 
 
-def column_of(table: Any, name: str) -> Column:
-    """A column of such a table."""
+def column_of(table: Any, name: str, text: bool = False) -> Column:
+    """A column of such a table; with ``text``, as strings one after the other, whatever it holds."""
     column = table[name]
     home = type(column).__module__.partition(".")[0]
     try:
         if home == "pyarrow":
-            return tuple(arrow_piece(chunk) for chunk in getattr(column, "chunks", [column]))
-        if home == "pandas":
-            return pandas_column(column)
-        return (array_piece(column),)
+            pieces: Column = tuple(arrow_piece(chunk) for chunk in getattr(column, "chunks", [column]))
+        elif home == "pandas":
+            pieces = pandas_column(column)
+        else:
+            pieces = (array_piece(column),)
+        return tuple(as_offsets(piece) for piece in pieces) if text else pieces
     except InvalidFeatures as error:
         raise InvalidFeatures(f"column {name!r} {error}") from error
+
+
+def as_offsets(piece: Piece) -> Offsets:
+    """The same items as strings one after the other."""
+    if isinstance(piece, Offsets):
+        return piece
+    if isinstance(piece, Views):
+        with suppress(NotImplementedError):  # by older versions of pyarrow
+            offsets = arrow_piece(piece.array.cast("large_string"))
+            assert isinstance(offsets, Offsets)
+            return offsets
+    return list_piece(piece.items(0, piece.size))
 
 
 # Arrow
@@ -311,7 +326,7 @@ def array_piece(values: Any) -> Piece:
     raise InvalidFeatures(f"must hold {KINDS}; got {values.dtype}.")
 
 
-def list_piece(values: Sequence[Any]) -> Piece:
+def list_piece(values: Sequence[Any]) -> Offsets:
     """A piece of Python values."""
     texts = [text_of(value) for value in values]
     encoded = [b"" if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
