@@ -16,6 +16,7 @@ from benchmarks.timing import Effort
 CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "diagonal": dense.diagonal,
     "full": dense.full,
+    "low-rank": dense.low_rank,
     "arrays": single.arrays,
     "dicts": single.dicts,
     "functions": functions.functions,

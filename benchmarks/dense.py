@@ -1,4 +1,4 @@
-"""Rows of numbers in one call: diagonal against scikit-learn, full covariance against River and against dgemm."""
+"""Rows of numbers in one call: diagonal against scikit-learn, full covariance against River and dgemm, low rank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from river import linear_model
 from sklearn.linear_model import SGDClassifier
 
-from bayou import DiagonalGaussian, FullGaussian, Gaussian, Learner, MomentMatching, Probit
+from bayou import DiagonalGaussian, FullGaussian, Gaussian, Learner, LowRankGaussian, MomentMatching, Probit
 from bayou.contracts import Likelihood, Matrix, Posterior, Vector
 from benchmarks.machine import dgemm, gigaflops
 from benchmarks.report import Result, against
@@ -47,17 +47,35 @@ def full(effort: Effort) -> Iterator[Result]:
             effort,
         )
         yield from against("full", f"{n_features} features", times, "bayou Gaussian x full", {peer: 15.0})
-    yield rate(effort, n_features=200)
+    yield from rates(effort, n_features=200, usual=1000, goal=0.4)
+    for n_features, usual in ((500, 960), (1000, 480), (2000, 240)):
+        yield from rates(effort, n_features, usual, goal=0.7)
 
 
-def rate(effort: Effort, n_features: int) -> Result:
-    """3 d^2 operations per example: a matrix times a vector, and half of a rank-one update."""
-    rows, _, targets = stream(effort.examples(1000), n_features)
-    learner = ours("bayou Gaussian x full", Gaussian(), FullGaussian(), rows, targets)
-    times = microseconds_per_example([learner, dgemm()], effort)
-    microseconds = times[learner.name]
-    fraction = 3.0 * n_features**2 / microseconds / 1e3 / gigaflops(times["dgemm"])
-    return Result("full", f"{n_features} features", learner.name, microseconds, fraction, "fraction", goal=0.4)
+def rates(effort: Effort, n_features: int, usual: int, goal: float) -> Iterator[Result]:
+    """3 d^2 operations per example: a matrix times a vector, and half of a rank-one update.
+
+    In single precision too, without a goal; the fraction is still that of a product in double precision.
+    """
+    rows, _, targets = stream(effort.examples(usual), n_features)
+    double = ours("bayou Gaussian x full", Gaussian(), FullGaussian(), rows, targets)
+    single = ours(
+        "bayou Gaussian x full, float32", Gaussian(), FullGaussian(dtype="float32"), rows.astype(np.float32), targets
+    )
+    times = microseconds_per_example([double, single, dgemm()], effort)
+    for name, wanted in ((double.name, goal), (single.name, None)):
+        fraction = 3.0 * n_features**2 / times[name] / 1e3 / gigaflops(times["dgemm"])
+        yield Result("full", f"{n_features} features", name, times[name], fraction, "fraction", goal=wanted)
+
+
+def low_rank(effort: Effort) -> Iterator[Result]:
+    """The same per feature at all sizes, if cost is linear."""
+    for n_features in (1000, 3000, 10_000):
+        rows, signs, _ = stream(effort.examples(1_000_000 // n_features, least=50), n_features)
+        learner = ours("bayou Probit x rank 10", Probit(), LowRankGaussian(rank=10), rows, signs)
+        microseconds = microseconds_per_example([learner], effort)[learner.name]
+        figure = 1e3 * microseconds / n_features
+        yield Result("low-rank", f"{n_features} features", learner.name, microseconds, figure, "per feature")
 
 
 def stream(n_rows: int, n_features: int) -> tuple[Matrix, Vector, Vector]:

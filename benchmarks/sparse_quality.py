@@ -20,6 +20,7 @@ from scipy.special import expit
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
+from bayou import OnlineClassifier, SparseDiagonalGaussian
 from bayou.contracts import Vector
 from benchmarks import vowpal
 from benchmarks.report import Result
@@ -27,6 +28,7 @@ from benchmarks.timing import Effort
 
 FOLDER = "BAYOU_SPARSE_DATA"
 SETS = {"a9a": 123, "w8a": 300}
+SORTED = {"w8a"}  # all of one class, then all of the other: who repeats the last label is always right
 MOST = 1.0 - 1e-12  # of certainty: what River allows itself
 
 
@@ -57,17 +59,23 @@ def quality(effort: Effort) -> Iterator[Result]:
         if not (Path(folder) / name).is_file():
             yield Result("quality", f"skipped: there is no {name} in the folder", "")
             continue
-        learnt = first(read(Path(folder) / name, n_columns), effort)
+        whole = read(Path(folder) / name, n_columns)
         tested = Path(folder) / f"{name}.t"
-        unseen = read(tested, n_columns) if tested.is_file() else Rows(learnt.rows[:0], learnt.positive[:0])
-        for contender, way in WAYS.items():
-            if contender.startswith("VW") and not vowpal.is_there():
-                yield Result("quality", name, f"{contender}: {vowpal.ABSENT}")
-                continue
-            start = time.process_time()
-            passed = way(learnt, unseen)
-            spent = 1e6 * (time.process_time() - start) / len(learnt.positive)
-            yield from scores(name, contender, spent, learnt, unseen, passed)
+        unseen = read(tested, n_columns) if tested.is_file() else Rows(whole.rows[:0], whole.positive[:0])
+        yield from of_order(name, first(whole, effort), unseen)
+        if name in SORTED:
+            yield from of_order(f"{name}, shuffled", first(shuffled(whole), effort), unseen)
+
+
+def of_order(name: str, learnt: Rows, unseen: Rows) -> Iterator[Result]:
+    for contender, way in WAYS.items():
+        if contender.startswith("VW") and not vowpal.is_there():
+            yield Result("quality", name, f"{contender}: {vowpal.ABSENT}")
+            continue
+        start = time.process_time()
+        passed = way(learnt, unseen)
+        spent = 1e6 * (time.process_time() - start) / len(learnt.positive)
+        yield from scores(name, contender, spent, learnt, unseen, passed)
 
 
 def scores(name: str, contender: str, spent: float, learnt: Rows, unseen: Rows, passed: Passed) -> Iterator[Result]:
@@ -92,6 +100,11 @@ def first(data: Rows, effort: Effort) -> Rows:
     return Rows(data.rows[:count], data.positive[:count])
 
 
+def shuffled(data: Rows) -> Rows:
+    order = np.random.default_rng(0).permutation(len(data.positive))
+    return Rows(data.rows[order], data.positive[order])
+
+
 def log_loss(data: Rows, probabilities: Vector) -> float:
     certain = np.clip(probabilities, 1.0 - MOST, MOST)
     return float(-np.mean(np.log(np.where(data.positive, certain, 1.0 - certain))))
@@ -99,6 +112,15 @@ def log_loss(data: Rows, probabilities: Vector) -> float:
 
 def accuracy(data: Rows, probabilities: Vector) -> float:
     return 100.0 * float(np.mean((probabilities > 0.5) == data.positive))
+
+
+def by_bayou(**options: Any) -> Way:
+    def way(learnt: Rows, unseen: Rows) -> Passed:
+        model = OnlineClassifier(**options)
+        before = model.learn_many(learnt.rows, learnt.positive, classes=[False, True])[:, 1]
+        return Passed(before, probabilities(model, unseen))
+
+    return way
 
 
 def by_sgd(learnt: Rows, unseen: Rows) -> Passed:
@@ -161,6 +183,8 @@ def by_vowpal(options: str) -> Way:
 
 
 WAYS: dict[str, Way] = {
+    "bayou OnlineClassifier": by_bayou(),
+    "bayou, sparse diagonal": by_bayou(posterior=SparseDiagonalGaussian()),
     "scikit-learn SGDClassifier": by_sgd,
     "VW": by_vowpal(""),
     "VW --coin": by_vowpal("--coin"),

@@ -63,6 +63,7 @@ MODELS = {
     "OnlineRegressor": "bayou.estimators",
     "RivalPenalisedClustering": "bayou.estimators",
     "ShiftedPerceptron": "bayou.estimators",
+    "SparseLearner": "bayou.sparse_learner",
     "SubspaceRegressor": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }

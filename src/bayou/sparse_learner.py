@@ -23,7 +23,7 @@ from bayou.contracts import (
     Vector,
     VectorLikelihood,
 )
-from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
+from bayou.errors import BayouError, ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.learner import Learner
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
@@ -32,6 +32,7 @@ from bayou.numerics.validation import checked_weights
 from bayou.prediction import Prediction, latent_of
 
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
+PART = 8192  # rows that are looked at before they are learnt: they are still near
 
 
 class SparseLearner(Learner):
@@ -123,7 +124,7 @@ class SparseLearner(Learner):
         rows, large = self._checked(_one_row(features, self.n_columns))
         target = np.array([y], dtype=np.float64)
         self.likelihood.check_targets(target)
-        return self._learn_rows(rows, target, checked_weights([weight], 1), large, single=True)
+        return self._learn_rows(rows, large, target, checked_weights([weight], 1), single=True)
 
     def learn_many(
         self,
@@ -140,7 +141,7 @@ class SparseLearner(Learner):
         each of the predictions knows the rows before it of its own shard alone. See docs/sparse.md for what that costs.
         """
         _refuse(missing)
-        rows, large = self._checked(features)
+        rows = sparse_rows(features, self.n_columns)
         wanted = np.require(targets, np.float64, ["C", "W"])
         if wanted.shape != (len(rows),):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
@@ -149,12 +150,35 @@ class SparseLearner(Learner):
         if not (isinstance(threads, int) and threads >= 1):
             raise InvalidSpec(f"`threads` must be a whole number, at least 1; got {threads!r}.")
         if threads > 1 and len(rows) > threads:
-            return self._learn_shards(rows, wanted, counts, threads)
-        return self._learn_rows(rows, wanted, counts, large)
+            return self._learn_shards(self._checked(rows)[0], wanted, counts, threads)
+        if sum(array.nbytes for array in self.belief) < rows.columns.nbytes:
+            return self._learn_or_go_back(rows, wanted, counts)
+        return self._learn_rows(*self._checked(rows), wanted, counts)
+
+    def _learn_or_go_back(self, rows: SparseRows, targets: Vector, counts: Vector) -> Prediction:
+        """Learn rows as they are found to be right, and go back if one is not.
+
+        Where all rows are longer than what is believed, a copy of that costs less than a look at all of them before.
+        """
+        before, record = [array.copy() for array in self.belief], self._record(len(rows))
+        try:
+            for start in range(0, len(rows), PART):
+                part = slice(start, min(start + PART, len(rows)))
+                tidy, _ = checked(rows[part], self.n_columns, self._dtype, first_row=start)
+                own = self._record(len(tidy))
+                done = self._run(self.belief, tidy, targets[part], counts[part], own)
+                if done < len(tidy):
+                    raise ImproperBelief(_not_finite(start + done))
+                record[..., part, :] = own
+        except BayouError:
+            for array, saved in zip(self.belief, before, strict=True):
+                array[...] = saved
+            raise
+        return self._count(record, targets)
 
     def learn_unchecked(self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS) -> Prediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
-        return self._learn_rows(rows, targets, weights, large=False)
+        return self._learn_rows(rows, False, targets, weights)
 
     def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         """Go on with these features told otherwise: see `bayou.contracts.Posterior.retell`, of these weights alone."""
@@ -167,7 +191,7 @@ class SparseLearner(Learner):
                 own[places] = array
 
     def _learn_rows(
-        self, rows: SparseRows, targets: Vector, counts: Vector, large: bool, single: bool = False
+        self, rows: SparseRows, large: bool, targets: Vector, counts: Vector, single: bool = False
     ) -> Prediction:
         before = [array.copy() for array in self.belief] if large else self.belief
         record = self._record(len(rows))

@@ -19,6 +19,7 @@ from bayou.posteriors import (
     FullGaussian,
     LowRankGaussian,
     NormalInverseGamma,
+    SparseDiagonalGaussian,
     SphericalGaussian,
 )
 from bayou.rules import MomentMatching
@@ -28,6 +29,7 @@ EXAMPLES: list[Posterior[Any]] = [
     FullGaussian(prior_variance=(2.0, 0.5, 1.0, 3.0), prior_mean=(0.5, 0.0, -1.0, 0.0)),
     DiagonalGaussian(prior_variance=(2.0, 0.5, 1.0, 3.0), prior_mean=0.3),
     DiagonalGaussian(prior_variance=1.5, projection="precision"),
+    SparseDiagonalGaussian(prior_variance=(2.0, 0.5, 1.0, 3.0), prior_mean=0.3, dtype="float64"),
     SphericalGaussian(prior_variance=1.5, prior_mean=(0.5, 0.0, -1.0, 0.0)),
     LowRankGaussian(rank=8, prior_variance=(2.0, 0.5, 1.0, 3.0), prior_mean=(0.5, 0.0, -1.0, 0.0)),
     LowRankGaussian(rank=2, prior_variance=1.5),

@@ -35,4 +35,6 @@ class SparseRows:
         first, last, step = rows.indices(len(self))
         if step != 1:
             raise IndexError("sparse rows can be sliced without a step only")
-        return SparseRows(self.starts[first : max(last, first) + 1], self.columns, self.values, self.n_columns)
+        starts = self.starts[first : max(last, first) + 1]
+        entries = slice(max(int(starts[0]), 0), max(int(starts[-1]), 0))
+        return SparseRows(starts - starts[0], self.columns[entries], self.values[entries], self.n_columns)

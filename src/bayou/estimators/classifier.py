@@ -174,7 +174,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 start = row
             if row < len(rows):
                 self._admit(_label(labels[row]))
-        given = np.zeros((len(rows) if tell else 0, len(self._codes)))
+        given = np.zeros((len(rows), len(self._codes)))
+        if not tell:
+            return given[:0]
         position = {label: column for column, label in enumerate(self.classes_.tolist())}
         start = 0
         for known, probabilities in parts:

@@ -69,8 +69,8 @@ class OnlineEstimator(EncodedInputs):
 
     def _choose(self, n_columns: int) -> Choice:
         """The posterior for rows of so many columns."""
-        if isinstance(self.posterior, Posterior):
-            return Choice(self.posterior, "")
+        if isinstance(self.posterior, Posterior) or (self.posterior is not None and not self._takes_sparse):
+            return Choice(self.posterior, "")  # type: ignore[arg-type]  # those without sparse rows say what they take
         if self.posterior is not None and self.posterior != AUTO:
             raise InvalidSpec(f"`posterior` must be a Posterior, None or {AUTO!r}; got {self.posterior!r}.")
         if not self._takes_sparse:

@@ -97,6 +97,8 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
         """The first target set the units that it was learnt in; its evidence is that of the units before."""
+        if isinstance(self._units, NoiseUnits):  # without units, its first prediction means nothing
+            return
         first = Prediction(
             self._learner_.likelihood, Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent))
         )

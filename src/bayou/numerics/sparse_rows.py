@@ -18,33 +18,34 @@ STAMPS = 4096
 
 
 @vectorized_kernel
-def outside(columns: Any, begin: int, end: int, n_columns: int) -> int:
-    """How many columns there are not: negative ones are large as unsigned ones."""
+def outside(columns: Any, begin: int, end: int, n_columns: int) -> float:
+    """About how many columns there are not, at least one if any: negative ones are large as unsigned ones."""
     part = columns[begin:end]
     wide = np.uint32(n_columns)
-    count = 0
+    count = np.float32(0.0)  # sums of short floats use the machine's width
     for k in range(part.size):
-        count += 1 if np.uint32(part[k]) >= wide else 0
+        count += np.float32(1.0) if np.uint32(part[k]) >= wide else np.float32(0.0)
     return count
 
 
 @vectorized_kernel
-def beyond(values: Array, begin: int, end: int, bound: float) -> int:
-    """How many values are not within the bound; NaN never is."""
+def beyond(values: Array, begin: int, end: int, bound: float) -> float:
+    """About how many values are not within the bound, at least one if any; NaN never is."""
     part = values[begin:end]
-    count = 0
+    limit = values.dtype.type(bound)
+    count = np.float32(0.0)
     for k in range(part.size):
-        count += 0 if abs(part[k]) <= bound else 1
+        count += np.float32(0.0) if abs(part[k]) <= limit else np.float32(1.0)
     return count
 
 
 @vectorized_kernel
-def descents(columns: Any, begin: int, end: int) -> int:
+def descents(columns: Any, begin: int, end: int) -> float:
     """How many columns are not beyond the one before them."""
     before, after = columns[begin : end - 1], columns[begin + 1 : end]
-    count = 0
+    count = 0.0
     for k in range(before.size):
-        count += 1 if after[k] <= before[k] else 0
+        count += 1.0 if after[k] <= before[k] else 0.0
     return count
 
 
@@ -68,8 +69,8 @@ def all_ascend(starts: Any, columns: Any) -> bool:
     for n in range(starts.size - 1):  # what is no descent within a row is one from row to row
         if first < starts[n] < last and starts[n] != end:
             end = starts[n]
-            count -= 1 if columns[end] <= columns[end - 1] else 0
-    return bool(count == 0)
+            count -= 1.0 if columns[end] <= columns[end - 1] else 0.0
+    return bool(count == 0.0)
 
 
 @kernel
@@ -191,10 +192,10 @@ def _of_lists(given: Any, n_columns: int | None) -> SparseRows:
     return SparseRows(starts, parts[0].to_numpy(zero_copy_only=False), values, n_columns)
 
 
-def checked(rows: SparseRows, n_columns: int, dtype: Any) -> tuple[SparseRows, bool]:
+def checked(rows: SparseRows, n_columns: int, dtype: Any, first_row: int = 0) -> tuple[SparseRows, bool]:
     """The rows in the types of the kernels, no column twice, and whether any value could make a latent overflow.
 
-    Raises unless all of them can be learnt.
+    Raises unless all of them can be learnt; rows are counted from ``first_row`` on.
     """
     if rows.n_columns != n_columns:
         raise ShapeMismatch(f"`features` must have {n_columns} columns; got {rows.n_columns}.")
@@ -210,23 +211,23 @@ def checked(rows: SparseRows, n_columns: int, dtype: Any) -> tuple[SparseRows, b
     row = decrease(starts, rows.columns.size)
     if row >= 0:
         raise InvalidFeatures(
-            f"the entries of row {row} must begin and end within the {rows.columns.size} there are, in this order; "
-            f"got {starts[row]} to {starts[row + 1]}."
+            f"the entries of row {first_row + row} must begin and end among the {rows.columns.size} there are, in this "
+            f"order; got {starts[row]} to {starts[row + 1]}."
         )
     first, last = int(starts[0]), int(starts[-1])
     columns = rows.columns
     if columns.dtype != np.int32:
-        _check_columns(starts, columns, n_columns)
+        _check_columns(starts, columns, n_columns, first_row)
         columns = columns.astype(np.int32)
     columns = np.require(columns, requirements=["C", "W"])
     if outside(columns, first, last, n_columns):
-        _check_columns(starts, columns, n_columns)
+        _check_columns(starts, columns, n_columns, first_row)
     with np.errstate(over="ignore"):
         values = np.require(rows.values, dtype, ["C", "W"])
     large = bool(values.size) and beyond(values, first, last, LARGE if values.itemsize == 8 else 1e18) > 0
     if large and not np.isfinite(values[first:last]).all():
         place = first + int(np.argmin(np.isfinite(values[first:last])))
-        row = int(np.searchsorted(starts, place, side="right")) - 1
+        row = first_row + int(np.searchsorted(starts, place, side="right")) - 1
         raise InvalidFeatures(
             f"`features` must be finite; got {rows.values[place]} in row {row}, column {columns[place]}."
         )
@@ -236,13 +237,13 @@ def checked(rows: SparseRows, n_columns: int, dtype: Any) -> tuple[SparseRows, b
     return tidy, large
 
 
-def _check_columns(starts: NDArray[np.int64], columns: NDArray[Any], n_columns: int) -> None:
+def _check_columns(starts: NDArray[np.int64], columns: NDArray[Any], n_columns: int, first_row: int) -> None:
     """Raise unless there is every column."""
     told = columns[starts[0] : starts[-1]]
     wrong = (told < 0) | (told >= n_columns)
     if wrong.any():
         place = int(np.argmax(wrong))
-        row = int(np.searchsorted(starts, starts[0] + place, side="right")) - 1
+        row = first_row + int(np.searchsorted(starts, starts[0] + place, side="right")) - 1
         raise InvalidFeatures(f"columns must be from 0 to {n_columns - 1}; got {told[place]} in row {row}.")
 
 

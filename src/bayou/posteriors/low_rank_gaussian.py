@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from bayou.numerics import factor as factors
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
+from bayou.numerics.sites import observe, pieces
 from bayou.numerics.tangents import tangents
 
 # A residual this much shorter than its vector is rounding: the direction is in the subspace already.
 INSIDE = 1e-10
+# So many rows of Q at a time, and so many columns of all rows, which stay in a near cache from one use to the next.
+ROWS, COLUMNS = 4, 512
 
 
 class LowRankBelief(NamedTuple):
@@ -37,27 +40,84 @@ class LowRankBelief(NamedTuple):
 
 
 @vectorized_kernel
+def project(basis: Array, used: int, first: int, vector: Array, along: Array) -> None:
+    """along += the products of each row with a vector, of which this part begins at column `first`."""
+    last = first + vector.size
+    fours = used - used % ROWS
+    for m in range(0, fours, ROWS):
+        row0, row1, row2, row3 = (
+            basis[m, first:last],
+            basis[m + 1, first:last],
+            basis[m + 2, first:last],
+            basis[m + 3, first:last],
+        )
+        sum0 = sum1 = sum2 = sum3 = 0.0
+        for j in range(vector.size):
+            value = vector[j]
+            sum0 += row0[j] * value
+            sum1 += row1[j] * value
+            sum2 += row2[j] * value
+            sum3 += row3[j] * value
+        along[m] += sum0
+        along[m + 1] += sum1
+        along[m + 2] += sum2
+        along[m + 3] += sum3
+    for m in range(fours, used):
+        row = basis[m, first:last]
+        total = 0.0
+        for j in range(vector.size):
+            total += row[j] * vector[j]
+        along[m] += total
+
+
+@vectorized_kernel
+def add_rows(basis: Array, used: int, first: int, shares: Array, vector: Array) -> None:
+    """vector += the sum of share times row, of which this part begins at column `first`."""
+    last = first + vector.size
+    fours = used - used % ROWS
+    for m in range(0, fours, ROWS):
+        row0, row1, row2, row3 = (
+            basis[m, first:last],
+            basis[m + 1, first:last],
+            basis[m + 2, first:last],
+            basis[m + 3, first:last],
+        )
+        share0, share1, share2, share3 = shares[m], shares[m + 1], shares[m + 2], shares[m + 3]
+        for j in range(vector.size):
+            vector[j] += share0 * row0[j] + share1 * row1[j] + share2 * row2[j] + share3 * row3[j]
+    for m in range(fours, used):
+        row, share = basis[m, first:last], shares[m]
+        for j in range(vector.size):
+            vector[j] += share * row[j]
+
+
+@vectorized_kernel
 def split(belief: LowRankBelief, x: Array, inside: Array, outside: Array) -> float:
     """S x = Q' inside + outside; returns the squared length of outside. Projected twice, to stay orthogonal."""
-    used = int(belief.used[0])
+    used, d = int(belief.used[0]), x.size
+    once, again = np.zeros_like(belief.scale), np.zeros_like(belief.scale)
     before = 0.0
-    for j in range(x.size):
+    for j in range(d):
         outside[j] = belief.deviation[j] * x[j]
         before += np.float64(outside[j]) * outside[j]
+    for first in range(0, d, COLUMNS):
+        project(belief.basis, used, first, outside[first : first + COLUMNS], once)
     for m in range(used):
-        inside[m] = 0.0
-    for _ in range(2):
-        for m in range(used):
-            row = belief.basis[m]
-            along = 0.0
-            for j in range(x.size):
-                along += row[j] * outside[j]
-            for j in range(x.size):
-                outside[j] -= along * row[j]
-            inside[m] += along
+        inside[m] = once[m]
+        once[m] = -once[m]
+    for first in range(0, d, COLUMNS):
+        part = outside[first : first + COLUMNS]
+        add_rows(belief.basis, used, first, once, part)
+        project(belief.basis, used, first, part, again)
+    for m in range(used):
+        inside[m] += again[m]
+        again[m] = -again[m]
     after = 0.0
-    for j in range(x.size):
-        after += np.float64(outside[j]) * outside[j]
+    for first in range(0, d, COLUMNS):
+        part = outside[first : first + COLUMNS]
+        add_rows(belief.basis, used, first, again, part)
+        for j in range(part.size):
+            after += np.float64(part[j]) * part[j]
     return after if after > INSIDE**2 * before else 0.0
 
 
@@ -76,15 +136,21 @@ def variance_inside(belief: LowRankBelief, inside: Array, projection: Array) -> 
 
 
 @vectorized_kernel
-def marginal(belief: LowRankBelief, x: Array) -> tuple[float, float]:
-    """Mean and variance of w . x."""
-    inside, projection = np.empty_like(belief.scale), np.empty_like(belief.scale)
-    outside = np.empty_like(belief.mean)
+def see(belief: LowRankBelief, x: Array, inside: Array, outside: Array) -> tuple[float, float, float]:
+    """Mean and variance of w . x, and the squared length of its part outside; leaves both parts."""
+    projection = np.empty_like(belief.scale)
     mean = 0.0
     for j in range(x.size):
         mean += np.float64(belief.mean[j]) * x[j]
-    variance = split(belief, x, inside, outside)
-    return mean, variance + variance_inside(belief, inside, projection)
+    square = split(belief, x, inside, outside)
+    return mean, square + variance_inside(belief, inside, projection), square
+
+
+@vectorized_kernel
+def marginal(belief: LowRankBelief, x: Array) -> tuple[float, float]:
+    """Mean and variance of w . x."""
+    mean, variance, _ = see(belief, x, np.empty_like(belief.scale), np.empty_like(belief.mean))
+    return mean, variance
 
 
 @vectorized_kernel
@@ -107,18 +173,24 @@ def scatter(belief: LowRankBelief, missing: Mask) -> float:
 @vectorized_kernel
 def absorb(belief: LowRankBelief, x: Array, slope: float, precision: float, variance: float) -> None:
     """Move the belief by one site."""
-    capacity = belief.scale.size
-    inside, projection = np.zeros_like(belief.scale), np.zeros_like(belief.scale)
-    direction = np.empty_like(belief.scale)
-    outside = np.empty_like(belief.mean)
-    length = np.sqrt(split(belief, x, inside, outside))
-    used = int(belief.used[0])
+    inside, outside = np.empty_like(belief.scale), np.empty_like(belief.mean)
+    absorb_split(belief, inside, outside, split(belief, x, inside, outside), slope, precision)
+
+
+@vectorized_kernel
+def absorb_split(
+    belief: LowRankBelief, inside: Array, outside: Array, square: float, slope: float, precision: float
+) -> None:
+    """Move the belief by the site of an example that has been split; what is outside becomes a row of the basis."""
+    capacity, d = belief.scale.size, belief.mean.size
+    projection, direction = np.zeros_like(belief.scale), np.empty_like(belief.scale)
+    used, length = int(belief.used[0]), np.sqrt(square)
     if length > 0.0:
         inside[used] = length
         belief.scale[used] = 1.0
         for i in range(capacity):
             belief.factor[used, i] = 1.0 if i == used else 0.0
-        for j in range(x.size):
+        for j in range(d):
             belief.basis[used, j] = outside[j] / length
         used += 1
         belief.used[0] = used
@@ -126,10 +198,18 @@ def absorb(belief: LowRankBelief, x: Array, slope: float, precision: float, vari
     here = projection[:used]
     gain = factors.downdate(belief.factor, belief.scale, here, precision, direction, here, here, 0)
     for m in range(used):
-        step = slope * gain * direction[m]
-        row = belief.basis[m]
-        for j in range(x.size):
-            belief.mean[j] += step * belief.deviation[j] * row[j]
+        direction[m] *= slope * gain
+    for first in range(0, d, COLUMNS):
+        part, mean, deviation = (
+            outside[first : first + COLUMNS],
+            belief.mean[first : first + COLUMNS],
+            belief.deviation[first : first + COLUMNS],
+        )
+        for j in range(part.size):
+            part[j] = 0.0
+        add_rows(belief.basis, used, first, direction, part)
+        for j in range(part.size):
+            mean[j] += deviation[j] * part[j]
     if used == capacity:
         compress(belief, capacity // 2)
 
@@ -145,10 +225,10 @@ def compress(belief: LowRankBelief, keep: int) -> None:
                 inner[i, k] += np.float64(belief.scale[m]) * belief.factor[m, i] * belief.factor[m, k]
     variances, rotation = np.linalg.eigh(inner)
     directions = np.zeros((used, d))
-    for i in range(used):
-        for m in range(used):
-            for j in range(d):
-                directions[i, j] += rotation[m, i] * belief.basis[m, j]
+    shares = np.ascontiguousarray(rotation.T)
+    for first in range(0, d, COLUMNS):
+        for i in range(used):
+            add_rows(belief.basis, used, first, shares[i], directions[i, first : first + COLUMNS])
     rewrite(belief, directions, 1.0 / variances - 1.0, min(keep, used))
 
 
@@ -193,6 +273,34 @@ _passes = passes(__name__, marginal, scatter, absorb, latent_belief)
 
 
 @vectorized_kernel
+def learn(
+    belief: LowRankBelief,
+    kernels: Any,
+    params: Vector,
+    features: Array,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Matrix,
+) -> int:
+    """The pass of `bayou.numerics.passes`, with each row split once."""
+    inside, outside = np.empty_like(belief.scale), np.empty_like(belief.mean)
+    for n in range(targets.size):
+        weight = float(weights[n]) if n < weights.size else 1.0
+        count = pieces(weight)
+        for piece in range(count):
+            mean, variance, square = see(belief, features[n], inside, outside)
+            blur = scatter(belief, missing[n]) if n < missing.shape[0] else 0.0
+            if not abs(mean + variance + blur) < np.inf:
+                return n
+            value, slope, precision = observe(kernels, params, targets[n], mean, variance, blur, weight / count)
+            if piece == 0:
+                record[n, 0], record[n, 1], record[n, 2] = mean, variance + blur, value
+            absorb_split(belief, inside, outside, square, slope, precision)
+    return targets.size
+
+
+@vectorized_kernel
 def look(belief: LowRankBelief, x: Array, seen: Array) -> float:
     """Variance of w . x."""
     return marginal(belief, x)[1]
@@ -222,7 +330,7 @@ class LowRankGaussian(Posterior[LowRankBelief]):
     dtype: str = "float64"
 
     predict = staticmethod(_passes.predict)
-    learn = staticmethod(_passes.learn)
+    learn = staticmethod(learn)
     learn_vector = staticmethod(_passes.learn_vector)
     tangents = _tangents
 
