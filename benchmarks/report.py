@@ -25,8 +25,6 @@ UNITS = {
     "nats": "nats",
     "percent": "% right",
 }
-
-
 LARGER_IS_BETTER = {"ratio", "fraction", "percent"}
 
 
@@ -36,8 +34,9 @@ class Result:
 
     ``ratio`` is the time of this peer over ours; ``fraction`` our rate over that of a matrix product; ``microseconds``
     what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis,
-    ``per feature`` per feature; ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over another's; ``nats`` a log
-    loss, ``percent`` a share of right answers. What is better when larger should be above its goal, all else below it.
+    ``per feature`` per feature; ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over
+    another's; ``nats`` a log loss, ``percent`` a share of right answers. What is better when larger should be above its
+    goal, all else below it.
     """
 
     case: str

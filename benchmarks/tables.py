@@ -86,8 +86,9 @@ def of_river(folder: Path, n_rows: int) -> list[Contender]:
             model = preprocessing.OneHotEncoder(drop_zeros=True) | kind()
 
             def work() -> None:
-                for x, y in islice(river_stream.iter_csv(str(csv), target="clicked"), count):
-                    model.learn_one(x, y == "1")
+                with csv.open(newline="") as file:
+                    for x, y in islice(river_stream.iter_csv(file, target="clicked"), count):
+                        model.learn_one(x, y == "1")
 
             return work
 
