@@ -169,7 +169,7 @@ def test_absorb_is_the_projection_of_the_dense_update(
         after *= (belief.noise[0] - 1.0) / belief.noise[1]
     if isinstance(posterior, DiagonalGaussian) and posterior.projection == "precision":
         np.testing.assert_allclose(1 / np.diag(after), np.diag(np.linalg.inv(dense)), rtol=1e-9)
-    elif isinstance(posterior, DiagonalGaussian):
+    elif isinstance(posterior, (DiagonalGaussian, SparseDiagonalGaussian)):
         np.testing.assert_allclose(np.diag(after), np.diag(dense), rtol=1e-9)
     elif isinstance(posterior, SphericalGaussian):
         np.testing.assert_allclose(np.trace(after), np.trace(dense), rtol=1e-9)
@@ -292,7 +292,7 @@ def test_transformed_weights_have_transformed_moments(posterior: Posterior[Any])
     wanted, got = linear @ covariance @ linear.T, posterior.covariance(belief)
     if posterior in EXACT and not isinstance(posterior, LowRankGaussian):
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-13)
-    elif isinstance(posterior, DiagonalGaussian):
+    elif isinstance(posterior, (DiagonalGaussian, SparseDiagonalGaussian)):
         np.testing.assert_allclose(np.diag(got), np.diag(wanted), rtol=1e-9)
     elif isinstance(posterior, LowRankGaussian):  # the correlations that the sum brings are dropped
         np.testing.assert_allclose(got[1:, 1:], wanted[1:, 1:], rtol=1e-8, atol=1e-12)

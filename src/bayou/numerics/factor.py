@@ -198,26 +198,6 @@ def scatter(mean: Array, factor: Array, scale: Array, missing: Mask) -> float:
 
 
 @vectorized_kernel
-def orthonormalize(rows: Matrix, corner: Matrix) -> None:
-    """Gram and Schmidt, twice, in place: rows = corner @ (the rows as they become), corner lower triangular."""
-    for i in range(rows.shape[0]):
-        for _ in range(2):
-            for m in range(i):
-                along = 0.0
-                for j in range(rows.shape[1]):
-                    along += rows[m, j] * rows[i, j]
-                for j in range(rows.shape[1]):
-                    rows[i, j] -= along * rows[m, j]
-                corner[i, m] += along
-        length = 0.0
-        for j in range(rows.shape[1]):
-            length += rows[i, j] * rows[i, j]
-        corner[i, i] = np.sqrt(length)
-        for j in range(rows.shape[1]):
-            rows[i, j] /= max(corner[i, i], 1e-300)
-
-
-@vectorized_kernel
 def factor_inverse(precision: Matrix, factor: Array, scale: Array) -> None:
     """Write the factors of the inverse of a small precision matrix, which becomes its Cholesky factor."""
     n = precision.shape[0]

@@ -16,6 +16,7 @@ import numpy as np
 from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics import factor as factors
+from bayou.numerics.few_rows import COLUMNS, add_rows, orthonormalize, remove_rows
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -24,8 +25,6 @@ from bayou.numerics.tangents import tangents
 
 # A residual this much shorter than its vector is rounding: the direction is in the subspace already.
 INSIDE = 1e-10
-# So many rows of Q at a time, and so many columns of all rows, which stay in a near cache from one use to the next.
-ROWS, COLUMNS = 4, 512
 
 
 class LowRankBelief(NamedTuple):
@@ -40,84 +39,13 @@ class LowRankBelief(NamedTuple):
 
 
 @vectorized_kernel
-def project(basis: Array, used: int, first: int, vector: Array, along: Array) -> None:
-    """along += the products of each row with a vector, of which this part begins at column `first`."""
-    last = first + vector.size
-    fours = used - used % ROWS
-    for m in range(0, fours, ROWS):
-        row0, row1, row2, row3 = (
-            basis[m, first:last],
-            basis[m + 1, first:last],
-            basis[m + 2, first:last],
-            basis[m + 3, first:last],
-        )
-        sum0 = sum1 = sum2 = sum3 = 0.0
-        for j in range(vector.size):
-            value = vector[j]
-            sum0 += row0[j] * value
-            sum1 += row1[j] * value
-            sum2 += row2[j] * value
-            sum3 += row3[j] * value
-        along[m] += sum0
-        along[m + 1] += sum1
-        along[m + 2] += sum2
-        along[m + 3] += sum3
-    for m in range(fours, used):
-        row = basis[m, first:last]
-        total = 0.0
-        for j in range(vector.size):
-            total += row[j] * vector[j]
-        along[m] += total
-
-
-@vectorized_kernel
-def add_rows(basis: Array, used: int, first: int, shares: Array, vector: Array) -> None:
-    """vector += the sum of share times row, of which this part begins at column `first`."""
-    last = first + vector.size
-    fours = used - used % ROWS
-    for m in range(0, fours, ROWS):
-        row0, row1, row2, row3 = (
-            basis[m, first:last],
-            basis[m + 1, first:last],
-            basis[m + 2, first:last],
-            basis[m + 3, first:last],
-        )
-        share0, share1, share2, share3 = shares[m], shares[m + 1], shares[m + 2], shares[m + 3]
-        for j in range(vector.size):
-            vector[j] += share0 * row0[j] + share1 * row1[j] + share2 * row2[j] + share3 * row3[j]
-    for m in range(fours, used):
-        row, share = basis[m, first:last], shares[m]
-        for j in range(vector.size):
-            vector[j] += share * row[j]
-
-
-@vectorized_kernel
 def split(belief: LowRankBelief, x: Array, inside: Array, outside: Array) -> float:
-    """S x = Q' inside + outside; returns the squared length of outside. Projected twice, to stay orthogonal."""
-    used, d = int(belief.used[0]), x.size
-    once, again = np.zeros_like(belief.scale), np.zeros_like(belief.scale)
+    """S x = Q' inside + outside; returns the squared length of outside."""
     before = 0.0
-    for j in range(d):
+    for j in range(x.size):
         outside[j] = belief.deviation[j] * x[j]
         before += np.float64(outside[j]) * outside[j]
-    for first in range(0, d, COLUMNS):
-        project(belief.basis, used, first, outside[first : first + COLUMNS], once)
-    for m in range(used):
-        inside[m] = once[m]
-        once[m] = -once[m]
-    for first in range(0, d, COLUMNS):
-        part = outside[first : first + COLUMNS]
-        add_rows(belief.basis, used, first, once, part)
-        project(belief.basis, used, first, part, again)
-    for m in range(used):
-        inside[m] += again[m]
-        again[m] = -again[m]
-    after = 0.0
-    for first in range(0, d, COLUMNS):
-        part = outside[first : first + COLUMNS]
-        add_rows(belief.basis, used, first, again, part)
-        for j in range(part.size):
-            after += np.float64(part[j]) * part[j]
+    after = remove_rows(belief.basis, int(belief.used[0]), outside, inside)
     return after if after > INSIDE**2 * before else 0.0
 
 
@@ -247,7 +175,7 @@ def rewrite(belief: LowRankBelief, directions: Matrix, strengths: Vector, keep: 
         for i in range(keep):
             rows[i, j] = directions[i, j] / root
     corner = np.zeros((keep, keep))
-    factors.orthonormalize(rows, corner)
+    orthonormalize(rows, corner)
     inner = np.zeros((keep, keep))
     for i in range(keep):
         inner[i, i] += 1.0
