@@ -144,6 +144,9 @@ TABLES: dict[str, Any] = {
     "large strings": lambda c: pa.table(c).cast(
         pa.schema([(f.name, pa.large_string() if f.type == pa.string() else f.type) for f in pa.table(c).schema])
     ),
+    "views of pyarrow": lambda c: pa.table(c).cast(
+        pa.schema([(f.name, pa.string_view() if f.type == pa.string() else f.type) for f in pa.table(c).schema])
+    ),
     "dictionaries of pyarrow": lambda c: pa.table(
         {name: pa.array(v).dictionary_encode() for name, v in c.items() if name != "yes"} | {"yes": c["yes"]}
     ),

@@ -338,6 +338,8 @@ def test_bad_rows_are_named() -> None:
         spec.encode_one(names, {}, {"n": -math.inf})
     with pytest.raises(InvalidFeatures, match=r"`numbers` must be numbers; got \{'n': 'x'\}"):
         spec.encode_one(names, {}, {"n": "x"})
+    with pytest.raises(InvalidFeatures, match=r"`text` must name what is text; 't' came as the number 1\.5"):
+        Hashing(text=("t",)).encode_one(Hashing(text=("t",)).begin(), {}, {"t": 1.5})
     with pytest.raises(InvalidFeatures, match="the names of features must be text; got 3"):
         spec.encode_one(names, {3: "x"})
     with pytest.raises(InvalidSpec, match="`dtype` must be float32 or float64; got 'int8'"):

@@ -141,6 +141,9 @@ class Hashing(Spec):
         """Any row: categories, then numbers, then tokens, then interactions."""
         texts = {name: given if type(given) is str else _text(name, given) for name, given in categories.items()}
         words = {name: texts.pop(name) for name in self.text if name in texts}
+        for name in self.text:
+            if name in numbers:
+                raise InvalidFeatures(f"`text` must name what is text; {name!r} came as the number {numbers[name]!r}.")
         parts = [self._categories(names, texts), self._numbers(names, numbers)]
         parts += [self._tokens(names, name, text) for name, text in words.items()]
         keys, values = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -198,9 +198,11 @@ def arrow_table(table: Any) -> Any:
 def column_names(table: Any) -> list[str]:
     """What the columns are called, in order."""
     names = list(table) if isinstance(table, Mapping) or hasattr(table, "iloc") else list(table.schema.names)
+    seen: set[Any] = set()
     for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
+        if not isinstance(name, str) or name in seen:
             raise InvalidFeatures(f"the columns of a table must have different names, as text; got {name!r}.")
+        seen.add(name)
     return names
 
 
