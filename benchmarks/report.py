@@ -33,8 +33,8 @@ class Result:
     """What one contender took, and the figure that is made of it; a goal is a bound on the figure.
 
     ``ratio`` is the time of this peer over ours; ``fraction`` our rate over that of a matrix product; ``microseconds``
-    what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis,
-    ``per feature`` per feature; ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over
+    what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis, ``per
+    feature`` per feature; ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over
     another's; ``nats`` a log loss, ``percent`` a share of right answers. What is better when larger should be above its
     goal, all else below it.
     """

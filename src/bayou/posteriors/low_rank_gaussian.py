@@ -128,16 +128,12 @@ def absorb_split(
     for m in range(used):
         direction[m] *= slope * gain
     for first in range(0, d, COLUMNS):
-        part, mean, deviation = (
-            outside[first : first + COLUMNS],
-            belief.mean[first : first + COLUMNS],
-            belief.deviation[first : first + COLUMNS],
-        )
+        part = outside[first : first + COLUMNS]
         for j in range(part.size):
             part[j] = 0.0
         add_rows(belief.basis, used, first, direction, part)
-        for j in range(part.size):
-            mean[j] += deviation[j] * part[j]
+    for j in range(d):
+        belief.mean[j] += belief.deviation[j] * outside[j]
     if used == capacity:
         compress(belief, capacity // 2)
 
