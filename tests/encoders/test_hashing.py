@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ import pytest
 from bayou import Hashing
 from bayou.errors import InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.numerics.hashed_rows import row_entries
+from bayou.numerics.hashed_tokens import token_keys
 from bayou.numerics.jit import COMPILED
+from bayou.numerics.table_columns import list_piece
 from tests.encoders.hashed import (
     SPECS,
     TABLES,
@@ -159,6 +162,17 @@ def test_text_of_any_characters(kind: str) -> None:
     close([as_row(*spec.encode_one(spec.begin(), {"t": text})) for text in texts], wanted)
 
 
+def test_each_word_of_a_long_text_has_one_key() -> None:
+    words = [f"w{i * i % 5003}" for i in range(3000 if COMPILED else 700)]  # many share the bits they are looked for by
+    starts = np.array([5, 0], np.int64)
+    keys, counts = token_keys(list_piece([" ".join(words)]), 0, 1, np.uint64(3), np.uint64(4), starts)
+    assert starts.tolist() == [5, 5 + len(keys)]
+    assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == {
+        reference(word.encode(), 3): times for word, times in Counter(words).items()
+    }
+    assert len(set(keys.tolist())) == len(keys)
+
+
 def test_texts_with_the_separator_and_odd_ones() -> None:
     spec = Hashing()
     names = spec.begin()
@@ -187,6 +201,19 @@ def test_entries_that_share_a_column_are_summed() -> None:
     rows = spec.encode_table(spec.begin(), {name: [value] * 3 for name, value in row.items()})
     assert as_rows(rows) == [wanted] * 3
     assert rows.values.size == rows.columns.size
+
+
+@pytest.mark.parametrize("bits", [13, 14, 16])
+def test_entries_that_share_some_bits_of_their_columns_are_kept_apart(bits: int) -> None:
+    spec = Hashing(bits=bits, signed=True)
+    row = {f"f{i}": "x" for i in range(600)}
+    wanted = expected(spec, row, {})
+    places = [column & 4095 for column in wanted]
+    assert len(wanted) < 600  # so some are in one column
+    assert len(set(places)) < len(places) - 20  # and many are looked for at one place
+    assert as_row(*spec.encode_one(spec.begin(), row)) == wanted
+    rows = spec.encode_table(spec.begin(), {name: [value] * 2 for name, value in row.items()})
+    assert as_rows(rows) == [wanted] * 2
 
 
 def test_what_lay_in_memory_before_is_not_taken_for_an_entry() -> None:
