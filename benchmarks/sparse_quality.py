@@ -28,7 +28,7 @@ from benchmarks.timing import Effort
 
 FOLDER = "BAYOU_SPARSE_DATA"
 SETS = {"a9a": 123, "w8a": 300}
-SORTED = {"w8a"}  # all of one class, then all of the other: who repeats the last label is always right
+SORTED = {"w8a"}  # three runs of equal labels: who repeats the last one is wrong twice
 MOST = 1.0 - 1e-12  # of certainty: what River allows itself
 
 

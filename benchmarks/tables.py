@@ -27,6 +27,15 @@ FROM_PARQUET, FROM_CSV = "bayou from Parquet", "bayou from CSV"
 FROM_TEXT, FROM_CACHE = "VW from text", "VW from its cache"
 FASTER_THAN_TEXT, FASTER_THAN_CACHE, CSV_FASTER_THAN_TEXT = 5.0, 3.5, 1.8
 MOST_GROWTH = 1.2
+PROGRAM = """
+import resource, sys
+from bayou import Hashing, OnlineClassifier, read_parquet
+
+model = OnlineClassifier(encoder=Hashing(bits={bits}))
+for chunk in read_parquet(sys.argv[1]):
+    model.partial_fit(chunk.drop("clicked"), chunk["clicked"], classes=[0, 1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
 def tables(effort: Effort) -> Iterator[Result]:
@@ -112,12 +121,8 @@ def memory(effort: Effort) -> Iterator[Result]:
 
 
 def peak_of_learning(path: Path) -> float:
-    """Megabytes, of a process of its own."""
-    program = (
-        "import resource, sys; from bayou import read_parquet; from benchmarks.tables import learn; "
-        "learn(read_parquet(sys.argv[1])); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
+    """Megabytes, of a process of its own that knows no peers."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-c", program, str(path)]
+    command = [sys.executable, "-c", PROGRAM.format(bits=BITS), str(path)]
     finished = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
     return float(finished.stdout) / (2**20 if sys.platform == "darwin" else 2**10)

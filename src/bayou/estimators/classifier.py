@@ -48,6 +48,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """
 
     _intercept = 3.0
+    _sparse_prior_variance = 0.5
 
     def _default_posterior(self) -> Posterior[Any]:
         return FullGaussian()

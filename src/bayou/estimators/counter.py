@@ -26,6 +26,7 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     array([2., 8.])
     """
 
+    _sparse_prior_variance = 0.1  # exponentials of sums of several
     _intercept = 6.0  # times the deviation of a weight, 1/2: rates span many orders of magnitude
 
     def _default_likelihood(self) -> Likelihood:

@@ -72,11 +72,15 @@ class EncodedInputs(BaseEstimator):
 
     def _sparse_inputs(self, n_columns: int) -> SparseInputs | None:
         if self.encoder is not None:
-            if not isinstance(self.encoder, Hashing):
-                raise InvalidSpec(f"`encoder` must be Hashing(...) or None; got {self.encoder!r}.")
             dtype = getattr(self._choice.posterior, "dtype", "float32")
             return HashedInputs(self.encoder, bool(self.standardize), bool(self.fit_intercept), dtype)
         return SparseInputs(n_columns) if isinstance(self._choice.posterior, SparsePosterior) else None
+
+    def _hashes(self) -> bool:
+        """Whether an encoder makes sparse rows of the inputs."""
+        if self.encoder is not None and not isinstance(self.encoder, Hashing):
+            raise InvalidSpec(f"`encoder` must be Hashing(...) or None; got {self.encoder!r}.")
+        return self.encoder is not None and self._takes_sparse
 
     def _frame_of(self, n_columns: int) -> Frame:
         frame = self._standardizer.begin(n_columns)
@@ -102,7 +106,7 @@ class EncodedInputs(BaseEstimator):
 
     def _rows(self, X: Any, reset: bool) -> Any:
         """The rows of a matrix, a sparse matrix or, where there is an encoder, a table."""
-        if self.encoder is not None and self._takes_sparse:
+        if self._hashes():
             return Table(X)
         if reset:
             self._given_sparse = self._takes_sparse and is_sparse(X)
@@ -180,7 +184,8 @@ class EncodedInputs(BaseEstimator):
 
     def _check_dict(self, x: Mapping[Hashable, Any]) -> None:
         """Raise unless every value is a number or None; where there is an encoder, unless it can be encoded."""
-        if self.encoder is not None and self._takes_sparse:
+        if self._hashes():
+            assert self.encoder is not None
             HashedInputs(self.encoder, True, True, "float64").encoded_one(x, learn=False)
             return
         for name, value in x.items():

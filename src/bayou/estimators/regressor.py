@@ -36,6 +36,8 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     (array([6.5]), array([3.]))
     """
 
+    _sparse_prior_variance = 10.0
+
     def _default_likelihood(self) -> Likelihood:
         return Gaussian()
 
@@ -64,7 +66,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
         if not self._in_units:
             return super()._learn_part(rows, targets, weights)
-        before, first = self._units.current, self._units.untouched
+        before, first, spread = self._units.current, self._units.untouched, self._units.spread
         scaled = self._units.enter(targets)
         prediction = super()._learn_part(rows, scaled, weights)
         if isinstance(self._units, NoiseUnits):
@@ -72,7 +74,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         if first:
             self._count_surprise(prediction, float(targets[0]), float(scaled[0]))
         self._units.count(targets, weights)
-        return Prediction(self._learner_.likelihood, _raw(prediction.latent, before))
+        return Prediction(self._learner_.likelihood, _raw(prediction.latent, before, spread))
 
     def _settle(self) -> None:
         super()._settle()
@@ -128,7 +130,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _in_raw_units(self, prediction: Prediction) -> Prediction:
         if not self._in_units:
             return prediction
-        return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current))
+        return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current, self._units.spread))
 
     def _target_scale(self) -> float:
         return self._units.current[1] if self._in_units else 1.0
@@ -159,7 +161,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         return model
 
 
-def _raw(latent: Latent, units: tuple[float, float]) -> Latent:
+def _raw(latent: Latent, units: tuple[float, float], spread: float) -> Latent:
     """The same, told in raw units: the noise carries the scale."""
     location, scale = units
-    return Latent(location + scale * latent.mean, latent.variance, scale**2 * latent.noise, latent.degrees)
+    return Latent(location + scale * latent.mean, latent.variance, spread * scale**2 * latent.noise, latent.degrees)

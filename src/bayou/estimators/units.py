@@ -16,8 +16,7 @@ from bayou.contracts import Latent, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import Frame
 from bayou.learner import Learner
-
-KEPT_ERRORS = 0.25  # what is kept of earlier errors when units are taken anew: a model gets better
+from bayou.numerics.running_noise import FIRST_MEMORY, NOISE_MEMORY
 
 
 class Units:
@@ -29,6 +28,11 @@ class Units:
         self._frame = self._standardizer.begin(1)
         self.current = (0.0, 1.0)
         self.log_scales = 0.0  # the log density of raw targets is that of scaled ones less this
+
+    @property
+    def spread(self) -> float:
+        """What variances must be multiplied by: one, where the belief knows the noise."""
+        return 1.0
 
     @property
     def untouched(self) -> bool:
@@ -87,18 +91,24 @@ class NoiseUnits(Units):
     """For a belief that does not learn the noise: targets in units of it, found from the errors of predictions issued.
 
     In these the noise is 1. When it turns out to be another, so do the uncertainties of the weights that were learnt
-    with it: they stay what they were in units of the noise.
+    with it: they stay what they were in units of the noise. ``spread`` is what the squares of the latest errors are, in
+    units of what was predicted of them.
     """
 
     def __init__(self, has_intercept: bool, place: int, value: float) -> None:
         super().__init__(has_intercept)
         self._place, self._value = place, value  # where the intercept's weight lies, and its feature
-        self._errors = np.zeros(2)  # how many, and their squares in units of what was unsure beside the noise
+        self._errors = np.zeros(3)  # how many in all; of the latest how many, and the sum of their squares
+
+    @property
+    def spread(self) -> float:
+        """Mean square of the latest errors, in predicted deviations."""
+        return float(self._errors[2] / self._errors[1]) if self._errors[2] > 0.0 else 1.0
 
     def enter(self, targets: Vector) -> Vector:
         """Targets in the current units. The first that differs sets the scale: there was none before."""
         location = float(targets[0]) if self.untouched and self._has_intercept else self.current[0]
-        if self.current[1] == 1.0 and self._errors[1] == 0.0:
+        if self.current[1] == 1.0 and self._errors[2] == 0.0:
             others = np.abs(targets - location)
             found = others[others > 0.0]
             if found.size:
@@ -106,17 +116,22 @@ class NoiseUnits(Units):
         return super().enter(targets)
 
     def learn_from(self, latent: Latent, scaled: Vector, weights: Vector) -> None:
-        """Let in the errors of predictions made in the current units."""
+        """Let in the errors of predictions made in the current units; those of the latest quarter are remembered."""
         counts = weights if weights.size else np.ones(len(scaled))
+        self._errors[0] += counts.sum()
+        memory = FIRST_MEMORY + NOISE_MEMORY * self._errors[0]
+        after = counts[::-1].cumsum()[::-1] - counts  # so much came after each
+        kept = np.exp(-after / memory) * counts
+        self._errors[1:] *= np.exp(-counts.sum() / memory)
         squares = (scaled - latent.mean) ** 2 / (1.0 + latent.variance)
-        self._errors += np.array([counts.sum(), counts @ squares * self.current[1] ** 2])
+        self._errors[1:] += kept.sum(), kept @ squares
 
     def take(self) -> None:
-        """Take new units from the targets seen and the errors made; those made since the last time count most."""
-        if self._errors[1] > 0.0:
+        """Take new units from the targets seen and the errors made."""
+        if self._errors[2] > 0.0:
             location = float(self._frame.mean[0]) if self._has_intercept else 0.0
-            self.current = location, math.sqrt(float(self._errors[1] / self._errors[0]))
-            self._errors *= KEPT_ERRORS
+            self.current = location, self.current[1] * math.sqrt(self.spread)
+            self._errors[2] = self._errors[1]
 
     def _retell(self, learner: Learner, before: tuple[float, float]) -> None:
         location, scale = self.current

@@ -14,7 +14,7 @@ cache, four rows at a time, and what each four become is projected on the next b
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -350,3 +350,10 @@ def prepare_blocks(n_features: int, dtype: str) -> None:
     """Compile what a belief of so many features will need. Without it, nothing is learnt in blocks."""
     if n_features >= BLOCKS_FROM:
         deferred.prepare(dtype)
+
+
+def restored(kind: type[Any], *arrays: Array) -> Any:
+    """A belief from a pickle: the process that reads it may not have made any."""
+    belief = kind(*arrays)
+    prepare_blocks(belief.mean.shape[-1], belief.mean.dtype.name)
+    return belief

@@ -13,7 +13,7 @@ from bayou.numerics import factor as factors
 from bayou.numerics import factor_pairs as pairs
 from bayou.numerics.block_passes import block_pass
 from bayou.numerics.block_sites import bearable, condition, sites_of
-from bayou.numerics.factor_blocks import prepare_blocks
+from bayou.numerics.factor_blocks import prepare_blocks, restored
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -30,6 +30,9 @@ class FullBelief(NamedTuple):
     mean: Array
     factor: Array
     scale: Array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), *self)
 
 
 @vectorized_kernel

@@ -19,7 +19,7 @@ from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics import factor as factors
 from bayou.numerics.block_passes import block_pass
 from bayou.numerics.block_sites import bearable, condition, sites_of
-from bayou.numerics.factor_blocks import prepare_blocks
+from bayou.numerics.factor_blocks import prepare_blocks, restored
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.pointers import call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -34,6 +34,9 @@ class NormalInverseGammaBelief(NamedTuple):
     factor: Array
     scale: Array
     noise: Vector
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), *self)
 
 
 @vectorized_kernel
