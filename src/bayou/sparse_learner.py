@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayou.contracts import (
+    Array,
     Latent,
     Likelihood,
     Mask,
@@ -80,7 +81,7 @@ class SparseLearner(Learner):
         self._vector = isinstance(self.likelihood, VectorLikelihood)
         self._params, self.learns_noise = self.likelihood.params, self.posterior.learns_noise
         self._dtype = self.belief.mean.dtype
-        self._target = np.zeros(1)
+        self._target, self._starts = np.zeros(1), np.zeros(2, np.int64)
         record = self._one_record = self._record(1)
         if isinstance(self.likelihood, VectorLikelihood):
             self._kernels = vector_kernels(self.likelihood, self.rule)
@@ -89,7 +90,7 @@ class SparseLearner(Learner):
             assert isinstance(self.likelihood, ScalarLikelihood)
             self._kernels = scalar_kernels(self.likelihood, self.rule)
             learn, record_of_one = self.posterior.learn_sparse, record
-        rows = np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, self._dtype), self.constant
+        rows = self._starts, np.zeros(0, np.int32), np.zeros(0, self._dtype), self.constant
         self._predict = entry_point(self.posterior.predict_sparse, self.beliefs()[0], *rows, record_of_one)
         given = self.belief, self._kernels, self._params, *rows, self._target, _EQUAL_WEIGHTS, record
         self._learn = entry_point(learn, *given)
@@ -179,6 +180,22 @@ class SparseLearner(Learner):
     def learn_unchecked(self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS) -> Prediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
         return self._learn_rows(rows, False, targets, weights)
+
+    def learn_entries(self, columns: NDArray[np.int32], values: Array, y: float) -> None:
+        """Learn one row by its columns and values, and a legal target: the short way, in which nothing is checked."""
+        self._starts[1], self._target[0] = columns.size, y
+        entries = self._starts, columns, values, self.constant
+        record = self._one_record
+        given = self._kernels, self._params, *entries, self._target, _EQUAL_WEIGHTS, record
+        if self._learn(self.belief, *given) == 0:
+            raise ImproperBelief(_not_finite(0))
+        self._tally[0] += 1.0
+        value = record.flat[record.size - 1]
+        self._tally[1] += value if value == value else self._evidence()
+
+    def predict_entries(self, columns: NDArray[np.int32], values: Array) -> Prediction:
+        """What is known of the target of one row, by its columns and values; it is not checked."""
+        return self.predict_unchecked(SparseRows(np.array([0, columns.size]), columns, values, self.n_columns))
 
     def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         """Go on with these features told otherwise: see `bayou.contracts.Posterior.retell`, of these weights alone."""

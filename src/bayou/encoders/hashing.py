@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -111,7 +111,7 @@ class Hashing(Spec):
         if done < 0:  # a string has the separator in it, or a number is not finite
             return self._mixed(names, categories, numbers, learn)
         if done >= ONE_REPORT:
-            self._remember(names, layout.keys, done, labels(categories, numbers, {}), layout.pairs)
+            self._remember(names, layout.keys, done, lambda: labels(categories, numbers, {}), layout.pairs)
             done %= ONE_REPORT
         return columns[:done], values[:done]
 
@@ -156,7 +156,7 @@ class Hashing(Spec):
             pair_keys(keys, values, pairs, n)
             done = names.of_keys(keys, values, columns, sums, *names.kept, learn)
         if done >= ONE_REPORT:
-            self._remember(names, keys, done, labels(texts, numbers, words), pairs)
+            self._remember(names, keys, done, lambda: labels(texts, numbers, words), pairs)
             done %= ONE_REPORT
         return columns[:done], sums[:done]
 
@@ -210,13 +210,22 @@ class Hashing(Spec):
         return np.array(found, np.int64).reshape(-1, 2)
 
     def _remember(
-        self, names: HashedNames, keys: Keys, done: int, every: Sequence[str], pairs: NDArray[np.int64]
+        self,
+        names: HashedNames,
+        keys: Keys,
+        done: int,
+        labelled: Callable[[], Sequence[str]],
+        pairs: NDArray[np.int64],
     ) -> None:
-        for i in names.noticed.reports[: done // ONE_REPORT, 0].tolist():
-            column = int(keys[i]) >> (64 - self.bits)
-            if not names.is_named(column):
-                pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
-                names.remember(column, " x ".join(every[j] for j in pair))
+        """Let the names of the entries reported be known; making them takes time, and most are."""
+        reported = names.noticed.reports[: done // ONE_REPORT, 0].tolist()
+        columns = [int(keys[i]) >> (64 - self.bits) for i in reported]
+        if all(map(names.is_named, columns)):
+            return
+        every = labelled()
+        for i, column in zip(reported, columns, strict=True):
+            pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
+            names.remember(column, " x ".join(every[j] for j in pair))
 
     @property
     def _settings(self) -> Settings:

@@ -19,7 +19,7 @@ from bayou.estimators import dicts
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
-from bayou.likelihoods import Logistic, Softmax
+from bayou.likelihoods import Logistic, Probit, Softmax
 from bayou.posteriors import FullGaussian
 
 # The logistic function is close to the normal one of its argument over this.
@@ -30,8 +30,9 @@ FEW_CLASSES = 16
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """Bayesian linear classification, one pass, with calibrated probabilities.
 
-    ``likelihood`` is that of two classes, `Logistic()` by default; three or more use `Softmax`. A class that was never
-    seen may appear at any time: what was learnt of the others is kept.
+    ``likelihood`` is that of two classes, `Logistic()` by default, and `Probit()` where rows are sparse; three or more
+    use `Softmax`. A class that was never seen may appear at any time: what was learnt of the others is kept. With
+    ``encoder=Hashing()`` inputs are dicts or tables of text, numbers and anything between.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.utils import shuffle
@@ -48,7 +49,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """
 
     _intercept = 3.0
-    _sparse_prior_variance = 0.5
+    _sparse_prior_variance, _sparse_narrower = 0.2, 0.2
 
     def _default_posterior(self) -> Posterior[Any]:
         return FullGaussian()
@@ -163,7 +164,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self._order_classes()
 
     def _binary_likelihood(self) -> Likelihood:
-        return Logistic() if self.likelihood is None else self.likelihood
+        """By default logistic; of sparse rows probit, which takes half the time and, of hashed rows, is as good."""
+        if self.likelihood is not None:
+            return self.likelihood
+        return Logistic() if self._inputs is None else Probit()
 
     def _learn_rows(self, rows: Any, labels: NDArray[Any], weights: Vector, tell: bool) -> Matrix:
         parts: list[tuple[list[Any], Matrix]] = []

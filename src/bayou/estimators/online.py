@@ -31,7 +31,8 @@ class OnlineEstimator(EncodedInputs):
 
     _learner_class: type[Learner] = Learner
     _has_short_way = True
-    _sparse_prior_variance = 1.0  # of weights of which a row has few
+    # Of weights of which a row has few: their prior variance, and how much narrower that is than the intercept's.
+    _sparse_prior_variance, _sparse_narrower = 1.0, 1.0
 
     def __init__(
         self,
@@ -77,8 +78,10 @@ class OnlineEstimator(EncodedInputs):
             return Choice(self._default_posterior(), "")
         sparse = SparseDiagonalGaussian(prior_variance=self._sparse_prior_variance)
         if self.encoder is not None:
-            return Choice(sparse, f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few")
-        return choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
+            why = f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few"
+            return Choice(sparse, why, self._sparse_narrower)
+        choice = choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
+        return choice._replace(narrower=self._sparse_narrower) if choice.posterior is sparse else choice
 
     # --- rows
 
@@ -131,7 +134,8 @@ class OnlineEstimator(EncodedInputs):
         if self._inputs is None:
             self._learner_.learn_row(self._line, mask, y)
         else:
-            self._sparse_learner.learn_unchecked(mask, np.array([y]))
+            columns, values = mask
+            self._sparse_learner.learn_entries(columns, values, y)
 
     def _parts(self, rows: Any, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""
@@ -186,7 +190,7 @@ class OnlineEstimator(EncodedInputs):
     def _predict_encoded(self, mask: Any) -> Prediction:
         """What is known of what `_encode_one` has left."""
         if self._inputs is not None:
-            return self._sparse_learner.predict_unchecked(mask)
+            return self._sparse_learner.predict_entries(*mask)
         return self._learner_.predict_many(self._features, mask if mask.size else None)
 
     def _slopes(self, weights: Any) -> Any:

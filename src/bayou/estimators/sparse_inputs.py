@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import SparseRows, State, Vector
+from bayou.contracts import Array, SparseRows, State, Vector
 from bayou.encoders import Hashing, Standardizer
 from bayou.encoders.standardizer import Frame, check_magnitude, count_and_scale
 from bayou.errors import InvalidFeatures
@@ -24,6 +24,8 @@ from bayou.numerics.table_numbers import number_names, numbers_of
 from bayou.prediction import Prediction, joined
 from bayou.sparse_learner import SparseLearner
 
+Entries = tuple[NDArray[np.int32], Array]
+ALL_TEXT = {str}
 # Numbers count as no more than so many deviations: single precision holds their squares.
 FARTHEST = 1e6
 
@@ -42,8 +44,8 @@ class SparseInputs:
         """What is known of the target of each row."""
         return learner.predict_many(rows)
 
-    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> SparseRows:
-        """A dict as one row."""
+    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> Entries:
+        """Columns and values of a dict as one row."""
         raise InvalidFeatures(
             "a model that has learnt sparse rows knows columns, not names; got a dict. Use encoder=Hashing()."
         )
@@ -177,8 +179,16 @@ class HashedInputs(SparseInputs):
             self._others.update(others)
         return {name: numbers_of(table, name) for name in found}
 
-    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> SparseRows:
+    def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> Entries:
         """A dict as one row; text is a category, a number a number, None and NaN are missing."""
+        if set(map(type, x.values())) <= ALL_TEXT:
+            columns, values = self.encoder.encode_one(self.names, x, None, learn)  # type: ignore[arg-type]  # checked there
+        else:
+            columns, values = self.encoder.encode_one(self.names, *self._sorted(x, learn), learn)
+        return columns, values.astype(self._dtype)
+
+    def _sorted(self, x: Mapping[Hashable, Any], learn: bool) -> tuple[dict[Any, Any], dict[Any, float]]:
+        """Categories, and scaled numbers."""
         categories: dict[Any, Any] = {}
         numbers: dict[Any, float] = {}
         for name, value in x.items():
@@ -189,10 +199,7 @@ class HashedInputs(SparseInputs):
         for name in [name for name, value in categories.items() if value is None and name in self._numbers]:
             numbers[name] = math.nan
             del categories[name]
-        if numbers:
-            numbers = self._scaled_one(numbers, learn)
-        columns, values = self.encoder.encode_one(self.names, categories, numbers, learn)
-        return SparseRows(np.array([0, columns.size]), columns, values.astype(self._dtype), self.n_columns)
+        return categories, self._scaled_one(numbers, learn) if numbers else numbers
 
     def _is_category(self, name: Hashable, value: Any) -> bool:
         """What is no text is a number, but for truth values, nothing at all, and where categories are expected."""

@@ -44,7 +44,7 @@ def learn(
             largest = 0
     if missing.shape[0] > 0:
         largest = 0
-    work, numbers = mean[:0], targets[:0]
+    work, numbers = mean, targets  # of no use, unless there are blocks
     if largest:
         work, numbers = blocks.room(mean, largest)
     start, patience, seen = 0, 1, False
@@ -62,8 +62,11 @@ def learn(
             seen, patience = next_q > 0, 1
         else:  # whatever kept this block from being learnt as one is likely to be true of the next
             stop = min(start + largest * patience, rows) if seen else rows
-            x, absent, y = features[start:stop], missing[start:stop], targets[start:stop]
-            done = learn_rows(belief, kernels, params, x, absent, y, weights[start:stop], record[start:stop])
+            x, absent, y, counts, told = features, missing, targets, weights, record
+            if stop - start < rows:  # a slice costs as much as a short row
+                x, absent, y = features[start:stop], missing[start:stop], targets[start:stop]
+                counts, told = weights[start:stop], record[start:stop]
+            done = learn_rows(belief, kernels, params, x, absent, y, counts, told)
             if done < stop - start:
                 return int(start + done)
             seen, patience = False, min(2 * patience, MOST_PATIENCE)

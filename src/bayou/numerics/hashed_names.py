@@ -122,8 +122,9 @@ class HashedNames:
         return found
 
     def is_named(self, column: int) -> bool:
-        """Whether the name of a column is known, and no other has met it."""
-        return column in self._names and not self.noticed.cells[column] & SHARED
+        """Whether the name of a column is known and, if another has met it, that one too."""
+        known = self._names.get(column)
+        return known is not None and (len(known) > 1 or not self.noticed.cells[column] & SHARED)
 
     def remember(self, column: int, name: str) -> None:
         """Let a name be known; if there are too many, the rarest go."""

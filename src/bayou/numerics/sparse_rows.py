@@ -25,7 +25,7 @@ def outside(columns: Any, begin: int, end: int, n_columns: int) -> float:
     count = np.float32(0.0)  # sums of short floats use the machine's width
     for k in range(part.size):
         count += np.float32(1.0) if np.uint32(part[k]) >= wide else np.float32(0.0)
-    return count
+    return float(count)
 
 
 @vectorized_kernel
@@ -36,7 +36,7 @@ def beyond(values: Array, begin: int, end: int, bound: float) -> float:
     count = np.float32(0.0)
     for k in range(part.size):
         count += np.float32(0.0) if abs(part[k]) <= limit else np.float32(1.0)
-    return count
+    return float(count)
 
 
 @vectorized_kernel

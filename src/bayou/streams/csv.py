@@ -127,7 +127,9 @@ def _first_line(text: bytes) -> int:
 def _guessed(library: Any, file: Path, head: bytes, separator: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The type of each column."""
     with told_plainly(file, "a text file with a line of names and rows of values"):
-        scan = library.scan_csv(head, separator=separator, schema_overrides=known, infer_schema_length=FIRST)
+        names = library.scan_csv(head, separator=separator, infer_schema_length=0).collect_schema().names()
+        of_these = {name: known[name] for name in names if name in known}  # polars may take others by their place
+        scan = library.scan_csv(head, separator=separator, schema_overrides=of_these, infer_schema_length=FIRST)
         found: Mapping[str, Any] = scan.collect_schema()
     return found
 

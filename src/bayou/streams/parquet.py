@@ -54,7 +54,7 @@ def read_parquet(
         check_schema(file, present, schema)
         for start, count in blocks:
             with told_plainly(file, f"{WHOLE}, from row {start:,} to {start + count:,}"):
-                table = scan.select(list(schema)).slice(start, count).collect(engine="in-memory")
+                table = scan.select(list(schema)).slice(start, count).collect()
             if len(table) != count:
                 raise StreamError(f"{file} must have {count:,} rows from row {start:,} on; got {len(table):,}.")
             some = True
