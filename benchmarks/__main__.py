@@ -39,7 +39,7 @@ QUICK = Effort(rounds=3, size=0.5)
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser("benchmarks", description="Compare with scikit-learn, River, VW and padasip.")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under two minutes, less exact")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: three minutes, less exact")
     parser.add_argument("--json", type=Path, default=Path("out/bench.json"), metavar="PATH", help="where results go")
     parser.add_argument("--only", action="append", choices=CASES, metavar="NAME", help=", ".join(CASES))
     parser.add_argument("--data", type=Path, metavar="FOLDER", help=f"of a9a and w8a, or {sparse_quality.FOLDER}")

@@ -151,6 +151,7 @@ def test_a_file_that_was_cut_off_is_told(file: Path, share: float) -> None:
 
 def test_garbage_in_the_middle_is_told_where_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayou.streams.parquet.BLOCK", 170)
+    parquet.write_table(table().to_arrow(), file, row_group_size=170)
     metadata = parquet.read_metadata(file)
     column = metadata.row_group(3).column(2)
     start = column.dictionary_page_offset or column.data_page_offset
