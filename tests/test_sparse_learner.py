@@ -27,6 +27,7 @@ from bayou import (
     Variational,
     load,
     save,
+    sparse_learner,
 )
 from bayou.contracts import Likelihood, Rule
 from bayou.errors import BayouError, ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, ShapeMismatch
@@ -222,8 +223,9 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(0.3), Softmax(3)], ids=repr)
-def test_threads_add_up_what_shards_learn(likelihood: Likelihood) -> None:
+def test_threads_add_up_what_shards_learn(likelihood: Likelihood, monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: each shard from what was known, then what they learnt beyond it, in natural parameters."""
+    monkeypatch.setattr(sparse_learner, "LEAST_SHARD", 300)
     rows, rng = examples(900), np.random.default_rng(7)
     targets = rng.normal(size=900) if likelihood.n_latents == 1 else rng.integers(0, 3, 900).astype(float)
     learner = sparse(likelihood, MomentMatching(), constant=1.0)
@@ -246,13 +248,21 @@ def test_threads_add_up_what_shards_learn(likelihood: Likelihood) -> None:
     assert learner.n_examples == 900
 
 
+def test_few_rows_are_not_cut_into_shards() -> None:
+    rows, targets = examples(2000), np.random.default_rng(10).normal(size=2000)
+    one, many = sparse(Gaussian(), MomentMatching()), sparse(Gaussian(), MomentMatching())
+    one.learn_many(rows, targets)
+    many.learn_many(rows, targets, threads=8)
+    np.testing.assert_array_equal(many.belief.weights, one.belief.weights)
+
+
 def test_threads_leave_all_as_it_was_if_a_row_is_bad() -> None:
-    rows = examples(200)
+    rows = examples(3000)
     learner = sparse(Gaussian(), MomentMatching())
     before = learner.belief.weights.copy()
     rows.data[-1] = 1e250
-    with pytest.raises(ImproperBelief, match="row 19"):
-        learner.learn_many(rows, np.ones(200), threads=2)
+    with pytest.raises(ImproperBelief, match="row 299"):
+        learner.learn_many(rows, np.ones(3000), threads=2)
     np.testing.assert_array_equal(learner.belief.weights, before)
     assert learner.n_examples == 0
 
@@ -260,7 +270,6 @@ def test_threads_leave_all_as_it_was_if_a_row_is_bad() -> None:
 def test_long_streams_of_one_row_keep_variances_positive() -> None:
     for dtype in ("float32", "float64"):
         learner = sparse(Gaussian(1e-6), MomentMatching(), dtype)
-        row = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), D)
         n = 200_000
         row = SparseRows(np.arange(n + 1) * 3, np.tile([0, 1, 2], n), np.tile([1e3, 1.0, -1e-3], n), D)
         learner.learn_many(row, np.ones(n))

@@ -33,6 +33,8 @@ from bayou.numerics.validation import checked_weights
 from bayou.prediction import Prediction, latent_of
 
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
+# Shards of fewer rows, of which there would be many, mistake what they have in common for evidence of their own.
+LEAST_SHARD = 1024
 PART = 8192  # rows that are looked at before they are learnt: they are still near
 
 
@@ -137,9 +139,10 @@ class SparseLearner(Learner):
     ) -> Prediction:
         """Learn from the rows in order; returns the predictions made before each target was used.
 
-        With several ``threads`` the rows are cut into so many shards, learnt side by side from what is known now, and
-        what each has learnt is added up. It is not what learning them in order gives: no shard knows of the others, and
-        each of the predictions knows the rows before it of its own shard alone. See docs/sparse.md for what that costs.
+        With several ``threads`` the rows are cut into as many shards, of 1,024 rows at least, learnt side by side from
+        what is known now, and what each has learnt is added up. It is not what learning them in order gives: no shard
+        knows of the others, and a prediction knows the rows before it of its own shard alone. See docs/sparse.md for
+        what that costs.
         """
         _refuse(missing)
         rows = sparse_rows(features, self.n_columns)
@@ -150,8 +153,9 @@ class SparseLearner(Learner):
         counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
         if not (isinstance(threads, int) and threads >= 1):
             raise InvalidSpec(f"`threads` must be a whole number, at least 1; got {threads!r}.")
-        if threads > 1 and len(rows) > threads:
-            return self._learn_shards(self._checked(rows)[0], wanted, counts, threads)
+        shards = min(threads, len(rows) // LEAST_SHARD)
+        if shards > 1:
+            return self._learn_shards(self._checked(rows)[0], wanted, counts, shards)
         if sum(array.nbytes for array in self.belief) < rows.columns.nbytes:
             return self._learn_or_go_back(rows, wanted, counts)
         return self._learn_rows(*self._checked(rows), wanted, counts)

@@ -105,15 +105,20 @@ def test_counts_of_sparse_rows() -> None:
     assert theirs - 0.06 < ours < best
 
 
-def test_few_sparse_columns_are_learnt_as_rows_in_full_to_the_last_bit() -> None:
+def test_few_sparse_columns_are_learnt_as_rows_in_full_to_the_last_bit(tmp_path: Path) -> None:
+    """As they are, that is: zero means that nothing is there, and stays zero."""
     rows, latent = wide_rows(9000, 60)
     labels = np.digitize(latent, [-1.0, 1.0])
-    sparse, full = OnlineClassifier(), OnlineClassifier()
+    sparse, full = OnlineClassifier(), OnlineClassifier(standardize=False)
     for part in (slice(0, 5000), slice(5000, 9000)):
         said = sparse.learn_many(rows[part], labels[part])
         np.testing.assert_array_equal(said, full.learn_many(rows[part].toarray(), labels[part]))
     np.testing.assert_array_equal(sparse.predict_proba(rows), full.predict_proba(rows.toarray()))
     np.testing.assert_array_equal(sparse.predict_proba(rows.toarray()), full.predict_proba(rows))
+    save(sparse, tmp_path / "model.bayou")
+    again = load(tmp_path / "model.bayou").partial_fit(rows[:500], labels[:500])
+    expected = sparse.partial_fit(rows[:500], labels[:500]).predict_proba(rows)
+    np.testing.assert_array_equal(again.predict_proba(rows), expected)
 
 
 def test_arrow_and_sparse_rows_are_taken() -> None:

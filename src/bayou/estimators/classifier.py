@@ -131,7 +131,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             code = self._admit(label)
         self._learn_encoded(mask, self._target(code))
         self._count(1.0)
-        if self._has_short_way and not self.standardize and self._short_way is None:
+        if self._has_short_way and not self._standardizes and self._inputs is None and self._short_way is None:
             intercept, targets = [self._intercept] * self._first, {y: self._target(c) for y, c in self._codes.items()}
             self._short_way = dicts.short_way(self._learner_, self._order, intercept, targets)
 

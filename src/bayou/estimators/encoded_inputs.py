@@ -76,6 +76,11 @@ class EncodedInputs(BaseEstimator):
             return HashedInputs(self.encoder, bool(self.standardize), bool(self.fit_intercept), dtype)
         return SparseInputs(n_columns) if isinstance(self._choice.posterior, SparsePosterior) else None
 
+    @property
+    def _standardizes(self) -> bool:
+        """Whether columns are standardised: not those of sparse rows, where zero means that nothing is there."""
+        return bool(self.standardize) and not self._given_sparse
+
     def _hashes(self) -> bool:
         """Whether an encoder makes sparse rows of the inputs."""
         if self.encoder is not None and not isinstance(self.encoder, Hashing):
@@ -84,7 +89,7 @@ class EncodedInputs(BaseEstimator):
 
     def _frame_of(self, n_columns: int) -> Frame:
         frame = self._standardizer.begin(n_columns)
-        if not self.standardize:
+        if not self._standardizes:
             frame.deviation[:] = 1.0
         return frame
 
@@ -97,7 +102,7 @@ class EncodedInputs(BaseEstimator):
         self._features = np.full((1, self._first + n_columns), self._intercept)
         self._line = self._features[0]
         self._missing = np.zeros((1, self._first + n_columns), dtype=np.bool_)
-        self._counts, self._centred = int(self.standardize), int(self._standardizer.centred)
+        self._counts, self._centred = int(self._standardizes), int(self._standardizer.centred)
         rows = self._frame, self._raw, NO_WEIGHTS
         place = self._centred, self._first, self._features, self._missing
         self._encoding = (*rows, 0, *place), (*rows, self._counts, *place)  # to predict, to learn

@@ -158,7 +158,7 @@ class OnlineEstimator(EncodedInputs):
         if self._inputs is not None:
             self._inputs.settle(self._sparse_learner)
             return
-        change = self._standardizer.retake(self._frame) if self.standardize else None
+        change = self._standardizer.retake(self._frame) if self._standardizes else None
         if change is not None:
             ratio, shift = change
             first = np.ones(self._first)
@@ -256,6 +256,8 @@ class OnlineEstimator(EncodedInputs):
             config["n_features_in"] = getattr(self, "n_features_in_", None)
             arrays = {f"learner.{name}": array for name, array in learner.arrays.items()}
             arrays |= {f"frame.{name}": array for name, array in self._frame._asdict().items()}
+            if self._given_sparse:
+                config["given_sparse"] = True
             if self._inputs is not None:
                 inputs = self._inputs.to_state()
                 config["inputs"] = inputs.config
@@ -271,8 +273,9 @@ class OnlineEstimator(EncodedInputs):
             n_columns, names = arrays["frame.mean"].size, [_name(name) for name in config["names"]]
             _require("names", len(names), 0 if not names else n_columns)
             sparse = config.get("inputs")
+            model._given_sparse = bool(config.get("given_sparse", False))
             if sparse is not None:
-                model._given_sparse, n_columns = True, sparse.get("n_columns", 0)
+                n_columns = sparse.get("n_columns", 0)
             model._begin(n_columns, names)
             if model._inputs is not None and sparse is not None:
                 model._inputs.load(State(sparse, _below("inputs.", arrays)))
