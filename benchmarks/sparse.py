@@ -161,12 +161,13 @@ def of_vowpal(data: Sparse, bits: int, folder: Path) -> list[Contender]:
 
 
 def hashed(effort: Effort) -> Iterator[Result]:
-    """Dicts of 40 categories, a call each. River gets a key for each category, made beforehand."""
+    """Dicts of 40 categories of 10 to 2^18 values, a call each. River gets a key for each, made beforehand."""
     count = effort.examples(4000)
-    data = stream(count, 18)
-    ranks = data.rows.indices.reshape(count, ENTRIES).tolist()
+    random = np.random.default_rng(0)
+    most = np.geomspace(10.0, 2.0**18, ENTRIES)
+    ranks = np.exp(np.log(most) * random.random((count, ENTRIES))).astype(np.int64).tolist()  # power laws again
     fields = [f"field_{j}" for j in range(ENTRIES)]
-    labels = (data.signs > 0.0).tolist()
+    labels = [bool(random.random() < 0.3 + 0.4 * (row[0] % 2)) for row in ranks]
 
     def ours_on(make: Callable[[], Any]) -> Callable[[], Callable[[], object]]:
         def prepare() -> Callable[[], object]:
