@@ -16,7 +16,7 @@ import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Spec, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
-from bayou.numerics.jit import kernel
+from bayou.numerics.jit import kernel, vectorized_kernel
 
 # Squares of larger values would overflow.
 LARGEST = 1e140
@@ -46,24 +46,30 @@ def deviation_of(frame: Frame, j: int) -> float:
 
 
 @kernel
+def count_one(frame: Frame, j: int, x: float, weight: float, centred: int) -> None:
+    """Let a value of one column into its moments, and take its frame if it has none."""
+    if weight <= 0.0 or math.isnan(x):
+        return
+    if frame.weight[j] == 0.0:
+        frame.weight[j], frame.mean[j] = weight, x
+    else:
+        total = frame.weight[j] + weight
+        before = x - frame.mean[j]
+        frame.mean[j] += before * (weight / total)
+        frame.squares[j] += max(weight * before * (x - frame.mean[j]), 0.0)
+        frame.weight[j] = total
+    if frame.deviation[j] == 0.0:
+        frame.deviation[j] = deviation_of(frame, j)
+        frame.centre[j] = frame.mean[j] if centred and frame.deviation[j] > 0.0 else 0.0
+
+
+@kernel
 def count(frame: Frame, row: Vector, weight: float, centred: int) -> None:
     """Let a row into the moments (West's update: every term of the sum of squares is a product of equal signs)."""
     if weight <= 0.0:
         return
     for j in range(row.size):
-        if math.isnan(row[j]):
-            continue
-        if frame.weight[j] == 0.0:
-            frame.weight[j], frame.mean[j] = weight, row[j]
-        else:
-            total = frame.weight[j] + weight
-            before = row[j] - frame.mean[j]
-            frame.mean[j] += before * (weight / total)
-            frame.squares[j] += max(weight * before * (row[j] - frame.mean[j]), 0.0)
-            frame.weight[j] = total
-        if frame.deviation[j] == 0.0:
-            frame.deviation[j] = deviation_of(frame, j)
-            frame.centre[j] = frame.mean[j] if centred and frame.deviation[j] > 0.0 else 0.0
+        count_one(frame, j, row[j], weight, centred)
 
 
 @kernel
@@ -106,6 +112,54 @@ def count_and_scale(
             count(frame, rows[n], weights[n] if n < weights.size else 1.0, centred)
         absent += scale(frame, rows[n], first, features[n], missing[n])
     return absent
+
+
+@vectorized_kernel
+def count_together(frame: Frame, j: int, values: Vector, weights: Vector) -> None:
+    """Let values of one column into its moments, all at once: the same up to rounding, in a fraction of the time."""
+    total, first = 0.0, 0.0
+    for n in range(values.size):
+        told = 1.0 if values[n] == values[n] else 0.0
+        weight = told * (weights[n] if weights.size else 1.0)
+        total += weight
+        first += weight * (values[n] if values[n] == values[n] else 0.0)
+    if total <= 0.0:
+        return
+    mean, squares = first / total, 0.0
+    for n in range(values.size):
+        apart = values[n] - mean if values[n] == values[n] else 0.0
+        squares += (weights[n] if weights.size else 1.0) * apart * apart
+    apart, known = mean - frame.mean[j], frame.weight[j]
+    frame.weight[j] = known + total
+    frame.mean[j] += apart * total / (known + total)
+    frame.squares[j] += squares + apart * apart * known * total / (known + total)
+
+
+@vectorized_kernel
+def scale_together(frame: Frame, j: int, values: Vector, farthest: float, scaled: Vector) -> None:
+    """Values of one column, scaled, none further than so many deviations; NaN stays NaN, without a frame all are 0."""
+    centre, deviation = frame.centre[j], frame.deviation[j]
+    per_deviation = 1.0 / deviation if deviation > 0.0 else 0.0
+    for n in range(values.size):
+        z = (values[n] - centre) * per_deviation
+        scaled[n] = min(max(z, -farthest), farthest) if z == z else np.nan
+
+
+@kernel
+def count_and_scale_column(
+    frame: Frame, j: int, values: Vector, weights: Vector, learn: int, centred: int, farthest: float, scaled: Vector
+) -> None:
+    """One column of some rows: counted, if ``learn``, then scaled. Before it has a frame each row is counted alone."""
+    first = 0
+    while learn and first < values.size and frame.deviation[j] == 0.0:
+        scaled[first] = 0.0 if values[first] == values[first] else math.nan
+        count_one(frame, j, values[first], weights[first] if weights.size else 1.0, centred)
+        if frame.deviation[j] > 0.0:
+            scale_together(frame, j, values[first : first + 1], farthest, scaled[first : first + 1])
+        first += 1
+    if learn and first < values.size:
+        count_together(frame, j, values[first:], weights[first:])
+    scale_together(frame, j, values[first:], farthest, scaled[first:])
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Array, SparseRows, State, Vector
 from bayou.encoders import Hashing, Standardizer
-from bayou.encoders.standardizer import Frame, check_magnitude, count_and_scale
+from bayou.encoders.standardizer import LARGEST, Frame, count_and_scale_column
 from bayou.errors import InvalidFeatures
 from bayou.estimators.dicts import number_of
+from bayou.numerics.finite import count_beyond
 from bayou.numerics.hashed_names import HashedNames, feature_of
 from bayou.numerics.table_columns import arrow_table, column_names, row_count
 from bayou.numerics.table_numbers import number_names, numbers_of
@@ -121,15 +122,12 @@ class HashedInputs(SparseInputs):
             array[: known.size] = known
         self._frame = frame
 
-    def _scaled(self, rows: NDArray[np.float64], weights: Vector, learn: bool) -> NDArray[np.float64]:
-        """Numbers as features, NaN where they are missing; in the order of the frame."""
-        check_magnitude(rows)
-        features, missing = np.empty(rows.shape), np.empty(rows.shape, dtype=np.bool_)
-        counts, centred = int(learn and self.standardize), int(self._standardizer.centred)
-        if count_and_scale(self._frame, rows, weights, counts, centred, 0, features, missing):
-            features[missing] = np.nan
-        features[np.isnan(rows)] = np.nan
-        return np.clip(features, -FARTHEST, FARTHEST, out=features)
+    def _scaled(self, name: str, values: Vector, weights: Vector, learn: bool) -> Vector:
+        """The values of a number, as features: NaN where they are missing."""
+        learns, centred = int(learn and self.standardize), int(self._standardizer.centred)
+        scaled = np.empty(values.shape)
+        count_and_scale_column(self._frame, self._numbers[name], values, weights, learns, centred, FARTHEST, scaled)
+        return scaled
 
     def learn(self, learner: SparseLearner, rows: Table, targets: Vector, weights: Vector) -> Prediction:
         """Have the rows learnt; returns the predictions made before each target was used."""
@@ -146,16 +144,10 @@ class HashedInputs(SparseInputs):
     def _encoded(self, rows: Table, weights: Vector, learn: bool) -> Iterator[tuple[slice, SparseRows]]:
         """The rows, in parts, as a learner takes them."""
         table = rows.cut()
-        numbers = self._table_numbers(table, learn)
-        raw = np.full((len(rows), len(self._numbers)), np.nan)
-        for name, values in numbers.items():
-            if name in self._numbers:
-                raw[:, self._numbers[name]] = values
-        scaled = self._scaled(raw, weights, learn)
         given = {
             # a number that was never learnt says nothing
-            name: np.ascontiguousarray(scaled[:, self._numbers[name]]) if name in self._numbers else np.zeros(len(rows))
-            for name in numbers
+            name: self._scaled(name, values, weights, learn) if name in self._numbers else np.zeros(len(rows))
+            for name, values in self._table_numbers(table, learn).items()
         }
         first = 0
         for part in self.encoder.encode_chunks(self.names, table, given, learn, self._dtype):
@@ -172,12 +164,15 @@ class HashedInputs(SparseInputs):
         for name in others:
             if name in self._numbers:
                 raise InvalidFeatures(f"column {name!r} held numbers before; got values of another kind.")
+        numbers = {name: numbers_of(table, name) for name in found}
+        for name, values in numbers.items():  # all of them, before any is counted
+            _check_number(name, values)
         fresh = [name for name in found if name not in self._numbers and name not in self.encoder.text]
         if learn and fresh:
             self._admit(fresh)
         if learn:
             self._others.update(others)
-        return {name: numbers_of(table, name) for name in found}
+        return numbers
 
     def encoded_one(self, x: Mapping[Hashable, Any], learn: bool) -> Entries:
         """A dict as one row; text is a category, a number a number, None and NaN are missing."""
@@ -210,12 +205,11 @@ class HashedInputs(SparseInputs):
         fresh = [name for name in numbers if name not in self._numbers]
         if learn and fresh:
             self._admit(fresh)
-        row = np.full((1, len(self._numbers)), np.nan)
-        for name, value in numbers.items():
-            if name in self._numbers:
-                row[0, self._numbers[name]] = value
-        scaled = self._scaled(row, np.zeros(0), learn)[0]
-        return {name: float(scaled[self._numbers[name]]) for name in numbers if name in self._numbers}
+        return {
+            name: float(self._scaled(name, np.array([value]), np.zeros(0), learn)[0])
+            for name, value in numbers.items()
+            if name in self._numbers
+        }
 
     def settle(self, learner: SparseLearner) -> None:
         """Let the frame of the numbers follow what was seen; what was learnt in the old one is told in the new."""
@@ -264,3 +258,9 @@ class HashedInputs(SparseInputs):
         self._others = {str(name) for name in state.config["others"]}
         for name, array in self._frame._asdict().items():
             array[...] = state.arrays[f"frame.{name}"]
+
+
+def _check_number(name: str, values: Vector) -> None:
+    if count_beyond(values[None, :], LARGEST) > np.count_nonzero(np.isnan(values)):
+        worst = values[np.abs(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)) > LARGEST][0]
+        raise InvalidFeatures(f"the numbers of {name!r} must be finite and below {LARGEST:g} in size; got {worst}.")

@@ -14,13 +14,13 @@ cache, four rows at a time, and what each four become is projected on the next b
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayou.contracts import Array, Vector
 from bayou.numerics.block_sites import find_steps, sites_of, size_of_sites
-from bayou.numerics.jit import Deferred, kernel, vectorized_kernel
+from bayou.numerics.jit import kernel, vectorized_kernel
 from bayou.numerics.sites import smallest_variance
 from bayou.numerics.tiles import DOUBLES, ROWS, exchange, product, spread, tile_width
 
@@ -46,12 +46,6 @@ class Rows(NamedTuple):
 
 
 @kernel
-def largest(mean: Array, rows: int) -> int:
-    """Of how many examples a block should be; 0 if there is nothing to gain from blocks."""
-    return LARGEST if mean.size >= BLOCKS_FROM and rows >= FEWEST else 0
-
-
-@kernel
 def width(count: int, like: Array) -> int:
     """So many examples, and as many empty ones as it takes to fill the last tile; 0 if they are too few for a block."""
     tile = tile_width(like)
@@ -67,12 +61,11 @@ def _aligned(size: int, like: Array) -> Array:
 
 
 @kernel
-def room(mean: Array, q: int) -> tuple[Array, Vector]:
-    """Room for `Rows`, and for `Sites` with what `_coefficients` needs; for nothing if q is 0."""
+def room(mean: Array) -> tuple[Array, Vector]:
+    """Room for `Rows`, and for `Sites` with what `_coefficients` needs."""
     strip, d = TILES * tile_width(mean), mean.size
-    matrices = (3 * d + 2 * strip) * LARGEST + ROWS * (d + ROWS) + tile_width(mean)
-    numbers: Vector = _aligned(size_of_sites(q) + q * (q + 2 * CHUNK), np.empty(1))  # type: ignore[assignment]
-    return _aligned(matrices if q else 0, mean), numbers
+    numbers: Vector = _aligned(size_of_sites(LARGEST) + LARGEST * (LARGEST + 2 * CHUNK), np.empty(1))  # type: ignore[assignment]
+    return _aligned((3 * d + 2 * strip) * LARGEST + ROWS * (d + ROWS) + tile_width(mean), mean), numbers
 
 
 @kernel
@@ -322,7 +315,7 @@ def _sweep(mean: Array, factor: Array, q: int, steps: Vector, following: Array, 
 
 
 @kernel
-def _advance(
+def advance(
     mean: Array,
     factor: Array,
     scale: Array,
@@ -331,7 +324,7 @@ def _advance(
     next_q: int,
     work: Array,
     numbers: Vector,
-) -> int:
+) -> None:
     """Move the belief by the sites of a block, in place, and look at the rows to follow; either q may be 0."""
     if q:
         find_steps(q, sites_of(numbers, q))
@@ -339,21 +332,3 @@ def _advance(
     _sweep(mean, factor, q, sites_of(numbers, q).steps, following, next_q, work)
     if next_q:
         _see(mean, scale, following, next_q, _rows_of(work, scale.size).projections, numbers)
-    return 0
-
-
-deferred = Deferred(_advance, (1, 2, 1, 0, 2, 0, 1, -1))
-advance = deferred.caller
-
-
-def prepare_blocks(n_features: int, dtype: str) -> None:
-    """Compile what a belief of so many features will need. Without it, nothing is learnt in blocks."""
-    if n_features >= BLOCKS_FROM:
-        deferred.prepare(dtype)
-
-
-def restored(kind: type[Any], *arrays: Array) -> Any:
-    """A belief from a pickle: the process that reads it may not have made any."""
-    belief = kind(*arrays)
-    prepare_blocks(belief.mean.shape[-1], belief.mean.dtype.name)
-    return belief

@@ -271,56 +271,46 @@ def intrinsic_like(plain: Kernel, typed: Callable[..., Any]) -> Any:
 
 
 class Deferred:
-    """A large kernel that few need: compiled when `prepare` asks for it, once, and not with each kernel that calls it.
+    """A large kernel that few need: compiled when `prepare` asks for it, and not with the kernels that call it.
 
-    In a kernel, ``call = deferred.caller`` must be a module-level name. It returns whether the kernel was there to be
-    called. ``dimensions`` are those of its arrays, all of one type of number and the first argument among them; 0 says
-    a whole number, -1 a vector of double precision whatever the others are.
+    ``examples(dtype)`` are arguments of the types that it is compiled for, with floating numbers of two kinds; the first
+    is a belief. In a kernel, ``call = deferred.caller`` must be a module-level name. It returns what the kernel does, a
+    whole number, or -1 where there is none for these arguments.
     """
 
-    def __init__(self, function: Kernel, dimensions: Sequence[int]) -> None:
-        self.function, self.dimensions = function, dimensions
+    def __init__(self, function: Kernel, examples: Callable[[str], tuple[Any, ...]]) -> None:
+        self.function, self.examples = function, examples
         self.name = f"{function.__module__}.{function.__name__}"
-        self.places = {kind: np.zeros(1, dtype=np.intp) for kind in (types.float32, types.float64)}
-        for kind, place in self.places.items():
-            llvm.add_symbol(f"{self.name}.{kind}", place.ctypes.data)
-        self.caller: Kernel = intrinsic_like(function, self._typed) if COMPILED else self._plain_caller
+        self.places = {dtype: np.zeros(1, dtype=np.intp) for dtype in ("float32", "float64")}
+        for dtype, place in self.places.items():
+            llvm.add_symbol(f"{self.name}.{dtype}", place.ctypes.data)
+        self.caller: Kernel = intrinsic_like(function, self._typed) if COMPILED else function
 
     def prepare(self, dtype: str) -> None:
-        """Compile it for arrays of this type, unless an earlier process has."""
-        kind = numba.from_dtype(np.dtype(dtype))
-        if COMPILED and not self.places[kind][0]:
+        """Compile it for beliefs of this type, unless an earlier process has."""
+        if COMPILED and not self.places[dtype][0]:
             dispatcher: Any = self.function
-            dispatcher.compile(self._kinds(kind))
-            result = dispatcher.overloads[self._kinds(kind)]
-            self.places[kind][0] = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+            dispatcher.compile(self._kinds(dtype))
+            result = dispatcher.overloads[self._kinds(dtype)]
+            self.places[dtype][0] = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
-    def _kinds(self, number: Any) -> tuple[Any, ...]:
-        special = {0: types.intp, -1: types.Array(types.float64, 1, "C")}
-        return tuple(special.get(n) or types.Array(number, n, "C") for n in self.dimensions)
-
-    def _plain_caller(self, *arguments: Any) -> bool:
-        self.function(*arguments)
-        return True
+    def _kinds(self, dtype: str) -> tuple[Any, ...]:
+        return tuple(numba.typeof(example) for example in self.examples(dtype))
 
     def _typed(self, _: Any, *given: Any) -> Any:
-        number = given[0].dtype
-        signature = types.intp(*self._kinds(number))
-        for kind, wanted in zip(given, signature.args, strict=True):
-            if wanted != kind and not isinstance(kind, types.Integer):
-                raise TypeError(f"{self.name} takes {signature.args}; got {given}.")
+        dtypes = [dtype for dtype in self.places if self._kinds(dtype) == given]
 
-        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-            name = f"{self.name}.{number}"
-            place = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, ir.IntType(64), name)
-            address = builder.load(place)
-            there = builder.icmp_signed("!=", address, ir.Constant(ir.IntType(64), 0))
-            with builder.if_then(there):
-                function_type = context.call_conv.get_function_type(signature.return_type, signature.args)
-                result = cgutils.alloca_once(builder, context.get_return_type(signature.return_type))
-                error = cgutils.alloca_once(builder, ir.PointerType())  # never read: kernels do not raise
-                packed = context.get_arg_packer(signature.args).as_arguments(builder, arguments)
-                builder.call(builder.inttoptr(address, function_type.as_pointer()), [result, error, *packed])
-            return there
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            result = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(64), -1))
+            for dtype in dtypes:
+                name = f"{self.name}.{dtype}"
+                place = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, ir.IntType(64), name)
+                address = builder.load(place)
+                with builder.if_then(builder.icmp_signed("!=", address, ir.Constant(ir.IntType(64), 0))):
+                    function_type = context.call_conv.get_function_type(types.intp, given)
+                    error = cgutils.alloca_once(builder, ir.PointerType())  # never read: kernels do not raise
+                    packed = context.get_arg_packer(given).as_arguments(builder, arguments)
+                    builder.call(builder.inttoptr(address, function_type.as_pointer()), [result, error, *packed])
+            return builder.load(result)
 
-        return types.boolean(*signature.args), codegen
+        return types.intp(*given), codegen

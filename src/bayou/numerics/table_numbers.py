@@ -33,6 +33,10 @@ def _holds_numbers(table: Any, name: str) -> bool:
 
 def numbers_of(table: Any, name: str) -> Vector:
     """A column of numbers."""
+    return np.require(_numbers(table, name), np.float64, ["C", "W"])
+
+
+def _numbers(table: Any, name: str) -> Vector:
     column = table[name]
     if isinstance(table, Mapping) and not hasattr(column, "dtype"):
         return np.array([np.nan if value is None else float(value) for value in column])

@@ -13,7 +13,6 @@ from bayou.numerics import factor as factors
 from bayou.numerics import factor_pairs as pairs
 from bayou.numerics.block_passes import block_pass
 from bayou.numerics.block_sites import bearable, condition, sites_of
-from bayou.numerics.factor_blocks import prepare_blocks, restored
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -32,7 +31,7 @@ class FullBelief(NamedTuple):
     scale: Array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), *self)
+        return _restored, tuple(self)
 
 
 @vectorized_kernel
@@ -217,7 +216,13 @@ def _find_sites(
     return True
 
 
-learn = block_pass(__name__, _find_sites, _learn_rows)
+_block_pass = block_pass(__name__, _find_sites, _learn_rows, FullBelief)
+
+
+def _restored(*arrays: Array) -> FullBelief:
+    """A belief from a pickle: the process that reads it may not have made any."""
+    _block_pass.prepare(arrays[0].shape[-1], arrays[0].dtype.name)
+    return FullBelief(*arrays)
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ class FullGaussian(Posterior[FullBelief]):
     dtype: str = "float64"
 
     predict = staticmethod(_passes.predict)
-    learn = staticmethod(learn)
+    learn = staticmethod(_block_pass.learn)
     learn_vector = staticmethod(_passes.learn_vector)
     tangents = _tangents
 
@@ -244,7 +249,7 @@ class FullGaussian(Posterior[FullBelief]):
 
     def prior(self, n_features: int) -> FullBelief:
         """The belief before any example."""
-        prepare_blocks(n_features, self.dtype)
+        _block_pass.prepare(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),

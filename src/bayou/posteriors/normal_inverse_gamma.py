@@ -19,7 +19,6 @@ from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.numerics import factor as factors
 from bayou.numerics.block_passes import block_pass
 from bayou.numerics.block_sites import bearable, condition, sites_of
-from bayou.numerics.factor_blocks import prepare_blocks, restored
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.pointers import call_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -36,7 +35,7 @@ class NormalInverseGammaBelief(NamedTuple):
     noise: Vector
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), *self)
+        return _restored, tuple(self)
 
 
 @vectorized_kernel
@@ -149,7 +148,13 @@ def _find_sites(
     return True
 
 
-learn = block_pass(__name__, _find_sites, _learn_rows)
+_block_pass = block_pass(__name__, _find_sites, _learn_rows, NormalInverseGammaBelief, (np.zeros(2),))
+
+
+def _restored(*arrays: Array) -> NormalInverseGammaBelief:
+    """A belief from a pickle: the process that reads it may not have made any."""
+    _block_pass.prepare(arrays[0].shape[-1], arrays[0].dtype.name)
+    return NormalInverseGammaBelief(*arrays)
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
     n_records = 5
     learns_noise = True
     predict = staticmethod(predict)
-    learn = staticmethod(learn)
+    learn = staticmethod(_block_pass.learn)
 
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)
@@ -186,7 +191,7 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
 
     def prior(self, n_features: int) -> NormalInverseGammaBelief:
         """The belief before any example."""
-        prepare_blocks(n_features, self.dtype)
+        _block_pass.prepare(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),

@@ -291,8 +291,11 @@ class SparseDiagonalGaussian(SparsePosterior[SparseDiagonalBelief]):
     def prior(self, n_features: int) -> SparseDiagonalBelief:
         """The belief before any example."""
         belief = SparseDiagonalBelief(aligned((n_features, 2), self.dtype))
-        belief.mean[...] = per_weight("prior_mean", self.prior_mean, n_features)
-        belief.variance[...] = per_weight("prior_variance", self.prior_variance, n_features)
+        if np.ndim(self.prior_mean) or np.ndim(self.prior_variance):
+            belief.mean[...] = per_weight("prior_mean", self.prior_mean, n_features)
+            belief.variance[...] = per_weight("prior_variance", self.prior_variance, n_features)
+        else:  # millions of them
+            belief.weights[...] = self.prior_mean, self.prior_variance
         return belief
 
     def check(self, belief: SparseDiagonalBelief) -> None:
