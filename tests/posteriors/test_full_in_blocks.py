@@ -16,9 +16,9 @@ from bayou.errors import ImproperBelief
 from bayou.learner import Learner
 from bayou.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from bayou.numerics.block_sites import LARGEST_RATIO
-from bayou.numerics.factor_blocks import BLOCKS_FROM, FEWEST, LARGEST, deferred
+from bayou.numerics.factor_blocks import BLOCKS_FROM, FEWEST, LARGEST
 from bayou.numerics.jit import COMPILED
-from bayou.posteriors import FullGaussian, NormalInverseGamma
+from bayou.posteriors import FullGaussian, NormalInverseGamma, full_gaussian, normal_inverse_gamma
 from bayou.rules import Linearized, MomentMatching, Variational
 
 compiled = pytest.mark.skipif(not COMPILED, reason="thousands of numbers per row need compiled kernels")
@@ -34,12 +34,17 @@ def stream(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def no_blocks() -> Iterator[None]:
     """As in a process that was never told to prepare for them."""
-    before = {kind: place[0] for kind, place in deferred.places.items()}
-    for place in deferred.places.values():
+    places = [
+        place
+        for module in (full_gaussian, normal_inverse_gamma)
+        for place in module._block_pass.in_blocks.places.values()
+    ]
+    before = [place[0] for place in places]
+    for place in places:
         place[0] = 0
     yield
-    for kind, address in before.items():
-        deferred.places[kind][0] = address
+    for place, address in zip(places, before, strict=True):
+        place[0] = address
 
 
 def both_ways(
@@ -251,10 +256,10 @@ LOAD = """
 import pickle
 from pathlib import Path
 
-from bayou.numerics.factor_blocks import deferred
+from bayou.posteriors import {module}
 
 learner = pickle.loads(Path({path!r}).read_bytes())
-print([str(kind) for kind, place in deferred.places.items() if place[0]])
+print([dtype for dtype, place in {module}._block_pass.in_blocks.places.items() if place[0]])
 """
 
 
@@ -275,7 +280,8 @@ def test_a_learner_from_a_pickle_goes_on_in_blocks(
         one.learn_many(features[100:], targets[100:])
     for array, other in zip(learner.belief, copy.belief, strict=True):
         np.testing.assert_array_equal(array, other)
-    assert run_python(LOAD.format(path=str(path))).strip() == f"['{posterior.dtype}']"
+    module = type(posterior).__module__.rsplit(".", 1)[1]
+    assert run_python(LOAD.format(path=str(path), module=module)).strip() == f"['{posterior.dtype}']"
 
 
 @compiled
@@ -295,13 +301,13 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 import bayou
-from bayou.numerics.factor_blocks import deferred
+from bayou.posteriors.full_gaussian import _block_pass
 
 features, targets = np.random.default_rng(0).normal(size=(50, 256)), np.ones(50)
 learner = bayou.Learner(bayou.Gaussian(), bayou.FullGaussian(), bayou.MomentMatching(), 256)
 learner.learn_many(features, targets)
 kernels = [o for o in gc.get_objects() if isinstance(o, Dispatcher) and o.py_func.__module__.startswith("bayou.")]
-print(learner.belief.factor.tobytes().hex(), max(int(place[0] != 0) for place in deferred.places.values()))
+print(learner.belief.factor.tobytes().hex(), int(_block_pass.in_blocks.places["float64"][0] != 0))
 print(*sorted(f"{kernel.py_func.__module__}.{kernel.__name__}" for kernel in kernels if kernel.stats.cache_misses))
 """
 
@@ -310,7 +316,7 @@ print(*sorted(f"{kernel.py_func.__module__}.{kernel.__name__}" for kernel in ker
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path: Path, run_python: Callable[..., str]) -> None:
     first, second = (run_python(LEARN_AND_COUNT, NUMBA_CACHE_DIR=str(tmp_path)).split() for _ in range(2))
-    assert "bayou.numerics.factor_blocks._advance" in first[2:]
+    assert "bayou.numerics.factor_blocks.advance" in first[2:]
     assert second[2:] == []
     assert second[:2] == first[:2]  # to the last bit
     assert second[1] == "1"

@@ -273,9 +273,9 @@ def intrinsic_like(plain: Kernel, typed: Callable[..., Any]) -> Any:
 class Deferred:
     """A large kernel that few need: compiled when `prepare` asks for it, and not with the kernels that call it.
 
-    ``examples(dtype)`` are arguments of the types that it is compiled for, with floating numbers of two kinds; the first
-    is a belief. In a kernel, ``call = deferred.caller`` must be a module-level name. It returns what the kernel does, a
-    whole number, or -1 where there is none for these arguments.
+    ``examples(dtype)`` are arguments of the types that it is compiled for, for numbers of single or double precision.
+    In a kernel, ``call = deferred.caller`` must be a module-level name. It returns what the kernel does, which must be
+    a whole number, or -1 where there is none for these arguments.
     """
 
     def __init__(self, function: Kernel, examples: Callable[[str], tuple[Any, ...]]) -> None:

@@ -219,7 +219,7 @@ def _find_sites(
 _block_pass = block_pass(__name__, _find_sites, _learn_rows, FullBelief)
 
 
-def _restored(*arrays: Array) -> FullBelief:
+def _restored(*arrays: Any) -> FullBelief:
     """A belief from a pickle: the process that reads it may not have made any."""
     _block_pass.prepare(arrays[0].shape[-1], arrays[0].dtype.name)
     return FullBelief(*arrays)

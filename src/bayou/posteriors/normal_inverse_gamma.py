@@ -151,7 +151,7 @@ def _find_sites(
 _block_pass = block_pass(__name__, _find_sites, _learn_rows, NormalInverseGammaBelief, (np.zeros(2),))
 
 
-def _restored(*arrays: Array) -> NormalInverseGammaBelief:
+def _restored(*arrays: Any) -> NormalInverseGammaBelief:
     """A belief from a pickle: the process that reads it may not have made any."""
     _block_pass.prepare(arrays[0].shape[-1], arrays[0].dtype.name)
     return NormalInverseGammaBelief(*arrays)
