@@ -27,8 +27,9 @@ from bayou.contracts import (
     Vector,
     VectorLikelihood,
 )
+from bayou.contracts.fit import check_fit
 from bayou.errors import BayouError, ImproperBelief, InvalidSpec, ModelFileError
-from bayou.learner import Learner, check_fit
+from bayou.learner import Learner
 from bayou.numerics.finite import any_large
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
 from bayou.numerics.running_noise import first_noise, noise_variance, predictive_noise, tail_degrees

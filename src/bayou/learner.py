@@ -27,6 +27,7 @@ from bayou.contracts import (
     Vector,
     VectorLikelihood,
 )
+from bayou.contracts.fit import check_fit
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.numerics.finite import LARGE, any_large, count_beyond
 from bayou.numerics.jit import entry_point
@@ -384,28 +385,3 @@ class Learner:
 
     def __repr__(self) -> str:
         return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
-
-
-def check_fit(likelihood: Likelihood, posterior: Posterior[Any], rule: Rule) -> None:
-    """Raise unless the three can work together."""
-    for name, part, kind in (
-        ("likelihood", likelihood, Likelihood),
-        ("posterior", posterior, Posterior),
-        ("rule", rule, Rule),
-    ):
-        if not isinstance(part, kind):
-            raise InvalidSpec(f"`{name}` must be a {kind.__name__}; got {part!r}.")
-    if rule.needs_slope and not likelihood.smooth:
-        raise InvalidSpec(f"{likelihood!r} has no slope for {rule!r} to follow; use MomentMatching().")
-    if posterior.needs_slope and not likelihood.smooth:
-        raise InvalidSpec(f"{likelihood!r} has no slope for {posterior!r} to follow.")
-    if posterior.needs_signs and likelihood.target_range != (-1.0, 1.0):
-        raise InvalidSpec(f"{posterior!r} learns targets -1 and +1; {likelihood!r} has others.")
-    if posterior.needs_errors and not likelihood.scales_with_noise:
-        raise InvalidSpec(f"{posterior!r} learns from errors, those of a Gaussian likelihood; got {likelihood!r}.")
-    if posterior.asks_evidence and rule.needs_slope:
-        raise InvalidSpec(f"{posterior!r} asks the likelihood itself, as MomentMatching() does; got {rule!r}.")
-    if posterior.learns_noise and not likelihood.scales_with_noise:
-        raise InvalidSpec(f"{posterior!r} learns the noise of a Gaussian likelihood; got {likelihood!r}.")
-    if isinstance(likelihood, VectorLikelihood) and posterior.learn_vector is None:
-        raise InvalidSpec(f"{posterior!r} knows one latent only; {likelihood!r} has {likelihood.n_latents}.")

@@ -22,21 +22,20 @@ import re
 import reprlib
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
-from inspect import signature
 from io import BufferedReader
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou import encoders, functions, likelihoods, posteriors, rules, schedules, stiffness
-from bayou.contracts import Basis, Code, Posterior, Spec, State
+from bayou.contracts import Basis, Posterior, State
 from bayou.errors import InvalidSpec, ModelFileError
+from bayou.json_values import NONE, Functions, decode, encode, field_names
 
 FORMAT_VERSION = 1
 MAX_HEADER = 100_000_000  # the limit of the safetensors library
@@ -67,21 +66,9 @@ MODELS = {
     "SubspaceRegressor": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }
-SPECS: dict[str, type[Spec]] = {
-    name: getattr(home, name)
-    for home in (encoders, functions, likelihoods, rules, posteriors, schedules, stiffness)
-    for name in home.__all__
-}
-# Fields that specs got after files had been written without them: their default is what they were before.
-LATER_FIELDS = {"Logistic": {"noise_scale"}}
 DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
 MANIFEST = ("checksum", "format_version", "bayou_version", "class", "config", "arrays")
-NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-# Keys of what JSON has no word for. Code is not in the file: it has the name, and whoever loads it has the function.
-TAGS = ({"spec", "fields"}, {"tuple"}, {"float"}, {"dict"}, {"array"}, {"code"})
 NO_CHECKSUM = "0" * 64
-Functions: TypeAlias = Mapping[str, Callable[..., Any]]
-NONE: Functions = {}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -134,84 +121,6 @@ def _model_class(name: str) -> Any:
     return getattr(import_module(MODELS[name]), name)
 
 
-# Values <-> JSON
-
-
-def _encode(value: Any) -> Any:
-    """A value in JSON's types, such that `_decode` gives an equal one of the same type."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Spec):
-        name = type(value).__name__
-        if SPECS.get(name) is not type(value):
-            raise InvalidSpec(f"a model file can hold the specs that bayou exports; got {value!r}.")
-        arguments = getattr(value, "arguments", None)  # specs with code in them tell what they were made with
-        values = arguments() if arguments else vars(value)
-        return {"spec": name, "fields": {field: _encode(values[field]) for field in _field_names(type(value))}}
-    if isinstance(value, Code):
-        return {"code": value.name}
-    if isinstance(value, np.ndarray):
-        return {"array": _encode(value.astype(np.float64).tolist())}
-    if isinstance(value, dict):
-        if set(value) in TAGS or not all(isinstance(key, str) for key in value):
-            return {"dict": [[_encode(key), _encode(item)] for key, item in value.items()]}
-        return {key: _encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_encode(item) for item in value]
-        return items if isinstance(value, list) else {"tuple": items}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"a model file can hold numbers, strings, specs, lists and dictionaries; got {value!r}.")
-
-
-def _decode(value: Any, given: Functions = NONE) -> Any:
-    """The value that `_encode` made this of; the functions that it names are those given."""
-    if isinstance(value, list):
-        return [_decode(item, given) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"spec", "fields"}:
-        return _decode_spec(value["spec"], value["fields"], given)
-    if value.keys() == {"code"}:
-        return _code(value["code"], given)
-    if value.keys() == {"array"}:
-        return np.array(_decode(value["array"]), dtype=np.float64)
-    if value.keys() == {"tuple"}:
-        return tuple(_decode(item, given) for item in value["tuple"])
-    if value.keys() == {"float"}:
-        return NOT_FINITE[value["float"]]
-    if value.keys() == {"dict"}:
-        return {_decode(key): _decode(item, given) for key, item in value["dict"]}
-    return {key: _decode(item, given) for key, item in value.items()}
-
-
-def _code(name: Any, given: Functions) -> Callable[..., Any]:
-    """The user's own function of that name: no other is ever called."""
-    if not isinstance(name, str) or name not in given:
-        said = f"it knows a function by the name {reprlib.repr(name)}, but not its code"
-        raise ModelFileError(f"{said}: load(path, functions={{{reprlib.repr(name)}: the function}}) must give it.")
-    return given[name]
-
-
-def _decode_spec(name: str, values: dict[str, Any], given: Functions) -> Spec:
-    if name not in SPECS:
-        raise ModelFileError(f"a spec must be one that this bayou has; got {reprlib.repr(name)}.")
-    if (
-        not set(_field_names(SPECS[name])) - LATER_FIELDS.get(name, set())
-        <= set(values)
-        <= set(_field_names(SPECS[name]))
-    ):
-        wanted = ", ".join(_field_names(SPECS[name])) or "none"
-        raise ModelFileError(f"the fields of {name} must be {wanted}; got {reprlib.repr(list(values))}.")
-    return SPECS[name](**{field: _decode(value, given) for field, value in values.items()})
-
-
-def _field_names(spec: type[Spec]) -> list[str]:
-    return list(signature(spec).parameters)
-
-
 # Writing
 
 
@@ -223,7 +132,7 @@ def _chunks(name: str, state: State) -> list[Any]:
         "format_version": FORMAT_VERSION,
         "bayou_version": import_module("bayou").__version__,  # the package itself lies above its modules
         "class": name,
-        "config": _encode(state.config),
+        "config": encode(state.config),
         "arrays": _described(arrays),
     }
     text = json.dumps(manifest, allow_nan=False, separators=(",", ":"))
@@ -395,12 +304,12 @@ def _restore(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]], given: F
     """The model that the manifest and the arrays describe, if it takes up all that they say."""
     name = manifest["class"]
     try:
-        config = _decode(manifest["config"], given)
+        config = decode(manifest["config"], given)
         _check_sizes(config, sum(array.nbytes for array in arrays.values()))
         native = {key: array.astype(array.dtype.name, copy=False) for key, array in arrays.items()}
         model = _model_class(name).from_state(State(config, native))
         again = model.to_state()
-        made = _items({"config": _encode(again.config), "arrays": _described(again.arrays)})
+        made = _items({"config": encode(again.config), "arrays": _described(again.arrays)})
         lost = [key for key, value in _items(manifest).items() if not _kept({key: value}, made)]
     except (MemoryError, ModelFileError):
         raise
@@ -444,7 +353,7 @@ def _bytes_at_least(posterior: Posterior[Any], n_features: int, limit: int) -> i
     Beliefs grow with the number of features, at most with its square: from one feature on, the number is doubled
     until the belief passes the limit or the next step would reach all features.
     """
-    values = {name: getattr(posterior, name) for name in _field_names(type(posterior))}
+    values = {name: getattr(posterior, name) for name in field_names(type(posterior))}
     if isinstance(values.get("basis"), Basis):  # which fixes the number of features; without it a belief is no larger
         values |= {"basis": None, "features": "orthonormal"}
     per_feature = {name: value for name, value in values.items() if isinstance(value, tuple)}

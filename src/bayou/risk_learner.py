@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import qmc
 
 from bayou.contracts import Array, Function, Latent, Likelihood, Mask, Matrix, Rule, ScalarLikelihood, State, Vector
+from bayou.contracts.fit import check_fit
 from bayou.errors import InvalidSpec, ModelFileError
-from bayou.learner import Learner, check_fit
+from bayou.learner import Learner
 from bayou.numerics.bands import band_factor, inverse_diagonal, to_band
 from bayou.numerics.function_norms import learn_seen, look
 from bayou.numerics.grams import Box, check_box, tensor_quadrature

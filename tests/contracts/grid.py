@@ -10,8 +10,8 @@ import pytest
 
 from bayou import likelihoods, posteriors, rules
 from bayou.contracts import Latent, Likelihood, Posterior, Rule, VectorLikelihood
+from bayou.contracts.fit import check_fit
 from bayou.errors import InvalidSpec
-from bayou.learner import check_fit
 from bayou.numerics.jit import COMPILED
 
 LIKELIHOODS: list[Likelihood] = [getattr(likelihoods, name)() for name in likelihoods.__all__]

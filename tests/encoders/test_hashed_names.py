@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayou import Hashing, modelfile
+from bayou import Hashing, json_values, modelfile
 from bayou.contracts import State
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.numerics.hashed_names import HashedNames
@@ -166,8 +166,8 @@ def test_names_as_data_and_in_copies(spec: Hashing) -> None:
     rows = spec.encode_table(names, columns, amounts)
     state = names.to_state()
     assert all(array.dtype.name in modelfile.DTYPES for array in state.arrays.values())
-    text = json.dumps(modelfile._encode(state.config), allow_nan=False)
-    read = HashedNames.from_state(State(modelfile._decode(json.loads(text)), state.arrays))
+    text = json.dumps(json_values.encode(state.config), allow_nan=False)
+    read = HashedNames.from_state(State(json_values.decode(json.loads(text)), state.arrays))
     row = {name: values[3] for name, values in columns_of_all_kinds(seed=5).items()}
     wanted = None
     for same in (names, read, pickle.loads(pickle.dumps(read)), copy.deepcopy(read)):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bayou
-from bayou import encoders, modelfile
+from bayou import encoders, json_values
 from bayou.contracts import Basis, Matrix
 from bayou.encoders import (
     Additive,
@@ -120,8 +120,8 @@ def test_copies_and_files_keep_a_basis(basis: Basis) -> None:
     points = grid(basis)[0][:5]
     wanted = basis.encode(points)
     codes = {"logarithm": logarithm, "saturations": saturations}
-    text = json.dumps(modelfile._encode(basis), allow_nan=False)
-    copies = (pickle.loads(pickle.dumps(basis)), copy.deepcopy(basis), modelfile._decode(json.loads(text), codes))
+    text = json.dumps(json_values.encode(basis), allow_nan=False)
+    copies = (pickle.loads(pickle.dumps(basis)), copy.deepcopy(basis), json_values.decode(json.loads(text), codes))
     for same in copies:
         assert same == basis
         assert hash(same) == hash(basis)
@@ -134,10 +134,10 @@ def test_copies_and_files_keep_a_basis(basis: Basis) -> None:
 
 def test_a_file_does_not_have_the_code() -> None:
     basis = UserFunctions(logarithm, 3, ((1.0, 5.0),), name="log of size")
-    encoded = json.loads(json.dumps(modelfile._encode(basis)))
+    encoded = json.loads(json.dumps(json_values.encode(basis)))
     with pytest.raises(ModelFileError, match="'log of size'"):
-        modelfile._decode(encoded)
-    assert modelfile._decode(encoded, {"log of size": logarithm}) == basis
+        json_values.decode(encoded)
+    assert json_values.decode(encoded, {"log of size": logarithm}) == basis
     assert basis != UserFunctions(logarithm, 3, ((1.0, 5.0),))
     assert repr(basis) == "UserFunctions(log of size, 3 functions, domain=((1.0, 5.0),), n_points=64)"
 

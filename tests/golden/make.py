@@ -82,6 +82,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "local-functions": lambda: bayou.SubspaceRegressor(n_clusters=4),
     "binary-factors": lambda: bayou.BinaryFactorAnalysis(3, n_starts=2),
     "rival-penalised": lambda: bayou.RivalPenalisedClustering(4),
+    "learner-sparse-float32": lambda: bayou.SparseLearner(
+        bayou.StudentT(), bayou.SparseDiagonalGaussian(0.5), MomentMatching(), N_FEATURES + 1, constant=2.0
+    ),
     "learner-softmax": lambda: _learner(bayou.Softmax(3), bayou.FullGaussian()),
     "learner-network": lambda: bayou.FunctionLearner(
         bayou.Network((2,)), bayou.Gaussian(), bayou.FullGaussian(), MomentMatching(), N_FEATURES, learn_noise=True
@@ -92,12 +95,16 @@ MODELS: dict[str, Callable[[], Any]] = {
     "shifted-perceptron": lambda: bayou.ShiftedPerceptron("projection"),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
     "classifier-of-three": bayou.OnlineClassifier,
+    "classifier-hashed-float32": lambda: bayou.OnlineClassifier(
+        encoder=bayou.Hashing(10, signed=True, interactions=(("kind", "x0"),))
+    ),
     "regressor": bayou.OnlineRegressor,
     "counter": lambda: bayou.OnlineCounter(likelihood=bayou.NegativeBinomial(), standardize=False),
     "regressor-of-dicts": bayou.OnlineRegressor,
 }
 LABELS = {
     "classifier": ("no", "yes"),
+    "classifier-hashed-float32": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
     "function-of-classes": (1, 0, 2),
     "network-of-classes": (1, 0, 2),
@@ -118,10 +125,17 @@ def _dicts(start: int, n: int) -> list[dict[str, float]]:
     ]
 
 
+def _table(start: int, n: int) -> dict[str, list[Any]]:
+    """The same with a category beside them, of which some are missing."""
+    rows = _rows(start, n)
+    kinds = [None if value == 0.0 else "high" if value > 0.0 else "low" for value in rows[:, 1].tolist()]
+    return {"x0": rows[:, 0].tolist(), "kind": kinds}
+
+
 def _tell(model: Any) -> dict[str, Any]:
     """What a model knows, in numbers."""
     if isinstance(model, Learner):
-        prediction = model.predict_many(_rows(1000, 5, model.n_features))
+        prediction = model.predict_many(_rows(1000, 5, _width(model)))
         told = {"latent mean": prediction.latent.mean.tolist(), "latent variance": prediction.latent.variance.tolist()}
         return told | {
             "mean": prediction.mean.tolist(),
@@ -144,6 +158,8 @@ def _tell(model: Any) -> dict[str, Any]:
         told = {"n_examples": model.n_examples_, "centres": model.cluster_centers_.tolist()}
         return told | {"mean": model.transform(_rows(1000, 5)).tolist()}
     told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
+    if getattr(model, "encoder", None) is not None:
+        return told | {"mean": model.predict_proba(_table(1000, 5)).tolist(), "names": sorted(model.inspect(3).names)}
     if hasattr(model, "coef_"):
         told["coef"] = model.coef_.tolist()
     if isinstance(model, bayou.OnlineClassifier):
@@ -158,7 +174,8 @@ def _teach(model: Any, start: int, name: str = "") -> None:
     """Let a model learn some rows."""
     if isinstance(model, bayou.OnlineClassifier):
         labels = list(model.classes_) if hasattr(model, "classes_") else LABELS[name]
-        model.partial_fit(_rows(start, 12), [labels[(i + start) * 5 % 7 % len(labels)] for i in range(12)])
+        rows = _rows(start, 12) if model.encoder is None else _table(start, 12)
+        model.partial_fit(rows, [labels[(i + start) * 5 % 7 % len(labels)] for i in range(12)])
     elif name == "regressor-of-dicts" or (not isinstance(model, Learner) and getattr(model, "_names", None)):
         for i, x in enumerate(_dicts(start, 12)):
             model.learn_one(x, float((start + i) % 5 - 1))
@@ -177,9 +194,11 @@ def _teach(model: Any, start: int, name: str = "") -> None:
         model.partial_fit(_rows(start, 12), (np.arange(start, start + 12) * 3 % 5).astype(float))
     else:
         targets = PLAUSIBLE[model.likelihood.accepts(PLAUSIBLE)]
-        model.learn_many(
-            _rows(start, 12, model.n_features), targets[np.arange(start, start + 12) * 7 % 5 % targets.size]
-        )
+        model.learn_many(_rows(start, 12, _width(model)), targets[np.arange(start, start + 12) * 7 % 5 % targets.size])
+
+
+def _width(learner: Learner) -> int:
+    return learner.n_columns if isinstance(learner, bayou.SparseLearner) else learner.n_features
 
 
 def answers(model: Any) -> dict[str, Any]:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Mask, Matrix, Posterior, Rule, ScalarLikelihood, Vector
+from bayou.contracts.fit import check_fit
 from bayou.errors import ImproperBelief
-from bayou.learner import check_fit
 from bayou.numerics.angles import angle, learn_by_angles
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels

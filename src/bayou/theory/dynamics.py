@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 from scipy import integrate
 
 from bayou.contracts import Posterior, Rule, ScalarLikelihood, Vector
+from bayou.contracts.fit import check_fit
 from bayou.errors import InvalidSpec
-from bayou.learner import check_fit
 from bayou.posteriors import DiagonalGaussian, SphericalGaussian
 from bayou.rules import MomentMatching
 from bayou.theory.averages import Averages, Teacher, check_collapse, collapse
