@@ -49,7 +49,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """
 
     _intercept = 3.0
-    _sparse_prior_variance, _sparse_narrower = 0.2, 0.2
+    _sparse_variance, _row_variance, _intercept_wider = 0.2, 1.5, 5.0
 
     def _default_posterior(self) -> Posterior[Any]:
         return FullGaussian()

@@ -26,7 +26,7 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     array([2., 8.])
     """
 
-    _sparse_prior_variance, _sparse_narrower = 0.1, 0.4  # of several, whose sum is an exponent
+    _sparse_variance, _row_variance, _intercept_wider = 0.1, 1.5, 2.5
     _intercept = 6.0  # times the deviation of a weight, 1/2: rates span many orders of magnitude
 
     def _default_likelihood(self) -> Likelihood:

@@ -42,6 +42,7 @@ class EncodedInputs(BaseEstimator):
     _takes_sparse = True
     _inputs: SparseInputs | None = None  # how inputs become sparse rows; None if rows are told in full
     _given_sparse = False
+    _entries = 0.0  # that a row has, where it has few: of the first rows given
     _learner_: Learner
     # Learns what dicts it can, once laid out for the names and labels known; see `bayou.estimators.dicts`.
     _short_way: Callable[[Any, Hashable], bool] | None = None
@@ -112,7 +113,10 @@ class EncodedInputs(BaseEstimator):
     def _rows(self, X: Any, reset: bool) -> Any:
         """The rows of a matrix, a sparse matrix or, where there is an encoder, a table."""
         if self._hashes():
-            return Table(X)
+            table = Table(X)
+            if reset:
+                self._entries = float(table.width)
+            return table
         if reset:
             self._given_sparse = self._takes_sparse and is_sparse(X)
         if not reset and self._names and not hasattr(X, "columns"):
@@ -131,7 +135,10 @@ class EncodedInputs(BaseEstimator):
         else:
             kinds = [np.float64, np.float32]
             rows = sparse_rows(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds))
-        return checked_rows(rows, self.n_features_in_, rows.values.dtype if rows.values.size else np.float64)[0]
+        tidy, _ = checked_rows(rows, self.n_features_in_, rows.values.dtype if rows.values.size else np.float64)
+        if reset:
+            self._entries = tidy.columns.size / max(len(tidy), 1)
+        return tidy
 
     def _columns_of(self, rows: Any) -> int:
         """How many columns a model of these rows has."""
@@ -191,6 +198,7 @@ class EncodedInputs(BaseEstimator):
         """Raise unless every value is a number or None; where there is an encoder, unless it can be encoded."""
         if self._hashes():
             assert self.encoder is not None
+            self._entries = float(len(x))
             HashedInputs(self.encoder, True, True, "float64").encoded_one(x, learn=False)
             return
         for name, value in x.items():

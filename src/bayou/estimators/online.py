@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Self
 
@@ -31,8 +32,9 @@ class OnlineEstimator(EncodedInputs):
 
     _learner_class: type[Learner] = Learner
     _has_short_way = True
-    # Of weights of which a row has few: their prior variance, and how much narrower that is than the intercept's.
-    _sparse_prior_variance, _sparse_narrower = 1.0, 1.0
+    # Of weights of which a row has few: their largest prior variance, that of the sum of all that a row has, and how
+    # much the intercept's is wider than the largest.
+    _sparse_variance, _row_variance, _intercept_wider = 1.0, math.inf, 1.0
 
     def __init__(
         self,
@@ -76,12 +78,14 @@ class OnlineEstimator(EncodedInputs):
             raise InvalidSpec(f"`posterior` must be a Posterior, None or {AUTO!r}; got {self.posterior!r}.")
         if not self._takes_sparse:
             return Choice(self._default_posterior(), "")
-        sparse = SparseDiagonalGaussian(prior_variance=self._sparse_prior_variance)
+        variance = min(self._sparse_variance, self._row_variance / max(self._entries, 1.0))
+        narrower = variance / (self._sparse_variance * self._intercept_wider)
+        sparse = SparseDiagonalGaussian(prior_variance=variance)
         if self.encoder is not None:
             why = f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few"
-            return Choice(sparse, why, self._sparse_narrower)
+            return Choice(sparse, why, narrower)
         choice = choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
-        return choice._replace(narrower=self._sparse_narrower) if choice.posterior is sparse else choice
+        return choice._replace(narrower=narrower) if choice.posterior is sparse else choice
 
     # --- rows
 
@@ -284,6 +288,9 @@ class OnlineEstimator(EncodedInputs):
                 array[...] = arrays[f"frame.{name}"]
             learner_class = SparseLearner if sparse is not None else cls._learner_class
             model._learner_ = learner_class.from_state(State(config["learner"], _below("learner.", arrays)))
+            if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone
+                model._choice = model._choice._replace(posterior=model._learner_.posterior)
+                model._intercept = model._learner_.constant
             model._seen = float(config["seen"])
             model._next = next_doubling(model._seen)
             _require("learner.n_features", model._learner_.n_features, model._width(state))

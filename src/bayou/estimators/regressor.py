@@ -36,7 +36,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     (array([6.5]), array([3.]))
     """
 
-    _sparse_prior_variance = 10.0
+    _sparse_variance = 10.0
 
     def _default_likelihood(self) -> Likelihood:
         return Gaussian()

@@ -77,6 +77,11 @@ class Table:
         self.columns = arrow_table(columns) if rows is None else columns
         self._rows = slice(0, row_count(self.columns)) if rows is None else rows
 
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(column_names(self.columns))
+
     def __len__(self) -> int:
         return int(self._rows.stop - self._rows.start)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = not numba.config.DISABLE_JIT
 CACHES_KEPT = 4
+DEFINES_KERNELS = re.compile(rb"^from bayou\.numerics(\.jit import .*kernel| import jit)", re.MULTILINE)
 
 # NaN and infinity keep their meaning: kernels recognise a bad row by them.
 REORDERING = {"reassoc", "contract", "arcp", "nsz"}
@@ -49,7 +51,7 @@ def source_hash(package: Path) -> str:
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     for part, paths in parts.items():
         sources = [path.read_bytes() for path in paths]
-        defines_kernels = any(b"numerics.jit" in source or b"numerics import jit" in source for source in sources)
+        defines_kernels = any(DEFINES_KERNELS.search(source) for source in sources)
         if defines_kernels or part in ("contracts", "numerics"):
             for path, source in zip(paths, sources, strict=True):
                 digest.update(f"{path.relative_to(package)} {len(source)} ".encode())
