@@ -24,7 +24,7 @@ from bayou.contracts import (
     Vector,
     VectorLikelihood,
 )
-from bayou.errors import BayouError, ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
+from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.learner import Learner
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
@@ -35,7 +35,6 @@ from bayou.prediction import Prediction, latent_of
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 # Shards of fewer rows, of which there would be many, mistake what they have in common for evidence of their own.
 LEAST_SHARD = 1024
-PART = 8192  # rows that are looked at before they are learnt: they are still near
 
 
 class SparseLearner(Learner):
@@ -94,7 +93,7 @@ class SparseLearner(Learner):
             learn, record_of_one = self.posterior.learn_sparse, record
         rows = self._starts, np.zeros(0, np.int32), np.zeros(0, self._dtype), self.constant
         self._predict = entry_point(self.posterior.predict_sparse, self.beliefs()[0], *rows, record_of_one)
-        given = self.belief, self._kernels, self._params, *rows, self._target, _EQUAL_WEIGHTS, record
+        given = self.belief, self._kernels, self._params, *rows, self._target, _EQUAL_WEIGHTS, record, 0
         self._learn = entry_point(learn, *given)
 
     def _checked(self, features: Any) -> tuple[SparseRows, bool]:
@@ -156,30 +155,22 @@ class SparseLearner(Learner):
         shards = min(threads, len(rows) // LEAST_SHARD)
         if shards > 1:
             return self._learn_shards(self._checked(rows)[0], wanted, counts, shards)
-        if sum(array.nbytes for array in self.belief) < rows.columns.nbytes:
-            return self._learn_or_go_back(rows, wanted, counts)
+        plain = self._as_kernels_take(rows)
+        if plain is not None and sum(array.nbytes for array in self.belief) < rows.columns.nbytes:
+            return self._learn_or_go_back(plain, wanted, counts)
         return self._learn_rows(*self._checked(rows), wanted, counts)
 
     def _learn_or_go_back(self, rows: SparseRows, targets: Vector, counts: Vector) -> Prediction:
-        """Learn rows as they are found to be right, and go back if one is not.
+        """Learn rows that are looked at as they are learnt, and go back if one is not as most are.
 
         Where all rows are longer than what is believed, a copy of that costs less than a look at all of them before.
         """
         before, record = [array.copy() for array in self.belief], self._record(len(rows))
-        try:
-            for start in range(0, len(rows), PART):
-                part = slice(start, min(start + PART, len(rows)))
-                tidy, _ = checked(rows[part], self.n_columns, self._dtype, first_row=start)
-                own = self._record(len(tidy))
-                done = self._run(self.belief, tidy, targets[part], counts[part], own)
-                if done < len(tidy):
-                    raise ImproperBelief(_not_finite(start + done))
-                record[..., part, :] = own
-        except BayouError:
-            for array, saved in zip(self.belief, before, strict=True):
-                array[...] = saved
-            raise
-        return self._count(record, targets)
+        if self._run(self.belief, rows, targets, counts, record, careful=1) == len(rows):
+            return self._count(record, targets)
+        for array, saved in zip(self.belief, before, strict=True):
+            array[...] = saved
+        return self._learn_rows(*self._checked(rows), targets, counts)
 
     def learn_unchecked(self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS) -> Prediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
@@ -190,7 +181,7 @@ class SparseLearner(Learner):
         self._starts[1], self._target[0] = columns.size, y
         entries = self._starts, columns, values, self.constant
         record = self._one_record
-        given = self._kernels, self._params, *entries, self._target, _EQUAL_WEIGHTS, record
+        given = self._kernels, self._params, *entries, self._target, _EQUAL_WEIGHTS, record, 0
         if self._learn(self.belief, *given) == 0:
             raise ImproperBelief(_not_finite(0))
         self._tally[0] += 1.0
@@ -223,9 +214,26 @@ class SparseLearner(Learner):
             raise ImproperBelief(_not_finite(done))
         return self._count(record, targets, single)
 
-    def _run(self, belief: Any, rows: SparseRows, targets: Vector, counts: Vector, record: Matrix) -> int:
+    def _as_kernels_take(self, rows: SparseRows) -> SparseRows | None:
+        """The same rows, if their arrays are of the kernels' types or nearly so."""
+        if rows.n_columns != self.n_columns or rows.starts.ndim != 1 or rows.starts.dtype.kind not in "iu":
+            return None
+        columns, values = rows.columns, rows.values
+        if columns.dtype != np.int32 or not (columns.flags.c_contiguous and columns.flags.writeable):
+            return None
+        if values.size and (
+            values.dtype != self._dtype or values.shape != columns.shape or not values.flags.c_contiguous
+        ):
+            return None
+        starts = np.require(rows.starts, np.int64, ["C", "W"])
+        plain = np.require(values, self._dtype, ["C", "W"])
+        return SparseRows(starts, columns, plain, rows.n_columns) if starts.size else None
+
+    def _run(
+        self, belief: Any, rows: SparseRows, targets: Vector, counts: Vector, record: Matrix, careful: int = 0
+    ) -> int:
         entries = rows.starts, rows.columns, rows.values, self.constant
-        done: int = self._learn(belief, self._kernels, self._params, *entries, targets, counts, record)
+        done: int = self._learn(belief, self._kernels, self._params, *entries, targets, counts, record, careful)
         return done
 
     def _learn_shards(self, rows: SparseRows, targets: Vector, counts: Vector, threads: int) -> Prediction:

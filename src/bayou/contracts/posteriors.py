@@ -128,8 +128,10 @@ class SparsePosterior(Posterior[B]):
     ``predict_sparse(belief, starts, columns, values, constant, record)``
         `predict` for such rows. Without ``values`` all entries are 1. A ``constant`` other than 0 is the value of the
         last column in every row.
-    ``learn_sparse(belief, kernels, params, starts, columns, values, constant, targets, weights, record)``
-        `learn` for such rows. No column may come twice in a row, nor may the last if there is a constant.
+    ``learn_sparse(belief, kernels, params, starts, columns, values, constant, targets, weights, record, careful)``
+        `learn` for such rows. No column may come twice in a row, nor may the last if there is a constant. If it is to
+        be careful, it stops at rows whose columns do not ascend or do not exist, and at values so large, or none at
+        all, that they might not be learnt.
     ``learn_sparse_vector``
         The same for several latents.
     """

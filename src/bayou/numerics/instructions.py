@@ -5,6 +5,7 @@ In an array of rows of two numbers, which must begin where `bayou.numerics.facto
     pair_at(rows, place) -> one, two        read a row
     put_pair(rows, place, one, two)         write it
     prefetch_pair(rows, place)              have memory send it
+    prefetch(array, place)                  the same for an item of any array
 
 ``place`` is trusted: it is not checked against the number of rows. And short vectors that stay in registers through a
 loop: a `Writer` writes the code of a function, made known to kernels by `written`.
@@ -67,12 +68,25 @@ def _ask(typing: Any, rows: Any, place: Any) -> Any:
     return types.void(rows, types.uint64), codegen
 
 
+def _ask_item(typing: Any, array: Any, place: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address, number = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, number(0), number(3), number(1)])  # to be read, and soon
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
 def _plain_write(rows: Any, place: int, one: float, two: float) -> None:
     rows[place, 0], rows[place, 1] = one, two
 
 
 pair_at: Kernel = intrinsic(_read) if COMPILED else lambda rows, place: (rows[place, 0], rows[place, 1])
 put_pair: Kernel = intrinsic(_write) if COMPILED else _plain_write
+prefetch: Kernel = intrinsic(_ask_item) if COMPILED else lambda array, place: None
 prefetch_pair: Kernel = intrinsic(_ask) if COMPILED else lambda rows, place: None
 
 

@@ -160,7 +160,7 @@ _ENTRIES: dict[int, Kernel] = {
     4: lambda a, b, c, d: callee(a, b, c, d),  # noqa: PLW0108  # names callee
     6: lambda a, b, c, d, e, f: callee(a, b, c, d, e, f),  # noqa: PLW0108  # names callee
     8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108  # names callee
-    10: lambda a, b, c, d, e, f, g, h, i, j: callee(a, b, c, d, e, f, g, h, i, j),  # noqa: PLW0108  # names callee
+    11: lambda a, b, c, d, e, f, g, h, i, j, k: callee(a, b, c, d, e, f, g, h, i, j, k),  # noqa: PLW0108  # names callee
 }
 
 

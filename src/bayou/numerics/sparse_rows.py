@@ -10,67 +10,12 @@ from numpy.typing import NDArray
 from bayou.contracts import Array, Matrix, SparseRows
 from bayou.errors import InvalidFeatures, ShapeMismatch
 from bayou.numerics.finite import LARGE
-from bayou.numerics.jit import kernel, vectorized_kernel
+from bayou.numerics.jit import kernel
+from bayou.numerics.sparse_checks import LARGE_SINGLE, all_ascend, beyond, decrease, outside
 
 ALL_ONE: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 MOST_COLUMNS = 2**31 - 1
 STAMPS = 4096
-
-
-@vectorized_kernel
-def outside(columns: Any, begin: int, end: int, n_columns: int) -> float:
-    """About how many columns there are not, at least one if any: negative ones are large as unsigned ones."""
-    part = columns[begin:end]
-    wide = np.uint32(n_columns)
-    count = np.float32(0.0)  # sums of short floats use the machine's width
-    for k in range(part.size):
-        count += np.float32(1.0) if np.uint32(part[k]) >= wide else np.float32(0.0)
-    return float(count)
-
-
-@vectorized_kernel
-def beyond(values: Array, begin: int, end: int, bound: float) -> float:
-    """About how many values are not within the bound, at least one if any; NaN never is."""
-    part = values[begin:end]
-    limit = values.dtype.type(bound)
-    count = np.float32(0.0)
-    for k in range(part.size):
-        count += np.float32(0.0) if abs(part[k]) <= limit else np.float32(1.0)
-    return float(count)
-
-
-@vectorized_kernel
-def descents(columns: Any, begin: int, end: int) -> float:
-    """How many columns are not beyond the one before them."""
-    before, after = columns[begin : end - 1], columns[begin + 1 : end]
-    count = 0.0
-    for k in range(before.size):
-        count += 1.0 if after[k] <= before[k] else 0.0
-    return count
-
-
-@kernel
-def decrease(starts: Any, n_entries: int) -> int:
-    """The first row that does not begin and end among the entries, in this order; -1 if there is none."""
-    for n in range(starts.size - 1):
-        if not 0 <= starts[n] <= starts[n + 1] <= n_entries:
-            return n
-    return -1
-
-
-@kernel
-def all_ascend(starts: Any, columns: Any) -> bool:
-    """Whether columns ascend in every row: then none comes twice."""
-    first, last = starts[0], starts[-1]
-    if last - first < 2:
-        return True
-    count = descents(columns, first, last)
-    end = first
-    for n in range(starts.size - 1):  # what is no descent within a row is one from row to row
-        if first < starts[n] < last and starts[n] != end:
-            end = starts[n]
-            count -= 1.0 if columns[end] <= columns[end - 1] else 0.0
-    return bool(count == 0.0)
 
 
 @kernel
@@ -224,7 +169,7 @@ def checked(rows: SparseRows, n_columns: int, dtype: Any, first_row: int = 0) ->
         _check_columns(starts, columns, n_columns, first_row)
     with np.errstate(over="ignore"):
         values = np.require(rows.values, dtype, ["C", "W"])
-    large = bool(values.size) and beyond(values, first, last, LARGE if values.itemsize == 8 else 1e18) > 0
+    large = bool(values.size) and beyond(values, first, last, LARGE if values.itemsize == 8 else LARGE_SINGLE) > 0
     if large and not np.isfinite(values[first:last]).all():
         place = first + int(np.argmin(np.isfinite(values[first:last])))
         row = first_row + int(np.searchsorted(starts, place, side="right")) - 1

@@ -15,15 +15,20 @@ import numpy as np
 from bayou.contracts import Array, Mask, Matrix, SparsePosterior, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.factor import aligned
-from bayou.numerics.instructions import pair_at, prefetch_pair, put_pair
+from bayou.numerics.instructions import prefetch, prefetch_pair
 from bayou.numerics.jit import borrowing_kernel, vectorized_kernel
+from bayou.numerics.pair_rows import move_pairs, sum_pairs
 from bayou.numerics.passes import passes
 from bayou.numerics.pointers import call_vector_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
 from bayou.numerics.sites import bounded, observe, pieces, smallest_variance
+from bayou.numerics.sparse_checks import are_sound
 
 # So many rows ahead the weights of a row are asked for: time enough for memory, not so much that they are gone again.
 AHEAD = 4
+# So many rows are looked at before they are learnt, where that is asked for: they are still near.
+TOGETHER = 64
+PER_LINE = 16  # columns of 4 bytes that memory sends at once
 # Weights of so many bytes lie in the second cache, where asking costs more than waiting.
 CACHED = 2**21
 
@@ -82,13 +87,13 @@ def narrowed(weights: Array, slope: float, precision: float, variance: float) ->
 
 @borrowing_kernel
 def move(weights: Array, j: Any, x: Any, site: tuple[Any, Any, Any, Any, Any]) -> None:
-    """One weight: 1 - spread c x^2 is written with what the others have, so that rounding cannot make it negative."""
+    """One weight, as `move_pairs` moves many."""
     step, gain, spread, variance, floor = site
-    place = np.uint64(j)
-    mean, known = pair_at(weights, place)
+    known = weights[j, 1]
     direction = known * x
     others = max(variance - direction * x, floor)
-    put_pair(weights, place, mean + step * direction, max(known * (gain + spread * others), floor))
+    weights[j, 0] += step * direction
+    weights[j, 1] = max(known * (gain + spread * others), floor)
 
 
 @vectorized_kernel
@@ -105,24 +110,12 @@ def sparse_marginal(
     weights: Array, columns: Any, values: Array, begin: int, end: int, constant: float
 ) -> tuple[float, float]:
     """Mean and variance of the latent of one row, summed in the precision of the weights."""
-    mean = variance = weights.dtype.type(0.0)
-    if values.size:
-        for k in range(begin, end):
-            weight_mean, weight_variance = pair_at(weights, np.uint32(columns[np.uint64(k)]))
-            x = values[np.uint64(k)]
-            mean += weight_mean * x
-            variance += weight_variance * (x * x)
-    else:
-        for k in range(begin, end):
-            weight_mean, weight_variance = pair_at(weights, np.uint32(columns[np.uint64(k)]))
-            mean += weight_mean
-            variance += weight_variance
-    latent_mean, latent_variance = np.float64(mean), np.float64(variance)
+    mean, variance = sum_pairs(weights, columns, values, begin, end)
     if constant != 0.0:
         last = weights.shape[0] - 1
-        latent_mean += weights[last, 0] * constant
-        latent_variance += weights[last, 1] * constant * constant
-    return latent_mean, latent_variance
+        mean += weights[last, 0] * constant
+        variance += weights[last, 1] * constant * constant
+    return mean, variance
 
 
 @borrowing_kernel
@@ -139,12 +132,8 @@ def sparse_absorb(
 ) -> None:
     """Move the belief by one site of one row."""
     site = narrowed(weights, slope, precision, variance)
-    if values.size:
-        for k in range(begin, end):
-            move(weights, np.uint32(columns[np.uint64(k)]), values[np.uint64(k)], site)
-    else:
-        for k in range(begin, end):
-            move(weights, np.uint32(columns[np.uint64(k)]), weights.dtype.type(1.0), site)
+    step, gain, spread, narrow_variance, floor = site
+    move_pairs(weights, columns, values, begin, end, step, gain, spread, narrow_variance, floor)
     if constant != 0.0:
         move(weights, weights.shape[0] - 1, weights.dtype.type(constant), site)
 
@@ -155,6 +144,22 @@ def ask_for(weights: Array, starts: Any, columns: Any, n: int) -> None:
     if weights.size * weights.itemsize > CACHED and n + AHEAD < starts.size - 1:
         for k in range(starts[n + AHEAD], starts[n + AHEAD + 1]):
             prefetch_pair(weights, np.uint32(columns[np.uint64(k)]))
+
+
+@borrowing_kernel
+def ask_for_entries(columns: Any, values: Array, begin: int, end: int) -> None:
+    """Have memory send the entries of a row that is looked at soon: a look takes no time to speak of, but for that."""
+    ahead = (TOGETHER + 2 * AHEAD) * (end - begin)
+    for k in range(begin + ahead, end + ahead, PER_LINE):
+        prefetch(columns, k)
+        if values.size:
+            prefetch(values, k)
+
+
+@borrowing_kernel
+def sound_from(n: int, starts: Any, columns: Any, values: Array, n_columns: int) -> bool:
+    """Whether the next rows are such that they, and what is asked for ahead of them, may be trusted."""
+    return are_sound(starts, columns, values, n, min(n + TOGETHER + AHEAD, starts.size - 1), n_columns)
 
 
 @borrowing_kernel
@@ -182,13 +187,23 @@ def learn_sparse(
     targets: Vector,
     counts: Vector,
     record: Matrix,
+    careful: int,
 ) -> int:
     """Absorb the rows in order: the pass of `bayou.numerics.passes` for sparse rows."""
     weights = belief.weights
     rows = targets.size
+    n_columns = weights.shape[0] - (constant != 0.0)
     for n in range(rows):
+        if (
+            careful
+            and n % TOGETHER == 0
+            and not are_sound(starts, columns, values, n, min(n + TOGETHER, rows), n_columns)
+        ):
+            return n
         ask_for(weights, starts, columns, n)
         begin, end = starts[n], starts[n + 1]
+        if careful:
+            ask_for_entries(columns, values, begin, end)
         count = float(counts[n]) if n < counts.size else 1.0
         parts = pieces(count)
         for part in range(parts):
@@ -214,12 +229,20 @@ def learn_sparse_vector(
     targets: Vector,
     counts: Vector,
     record: Array,
+    careful: int,
 ) -> int:
     """The same for several latents, each with a belief of its own."""
     k = record.shape[0]
     mean, variance, slope, precision = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     rows = targets.size
+    n_columns = belief.weights.shape[1] - (constant != 0.0)
     for n in range(rows):
+        if (
+            careful
+            and n % TOGETHER == 0
+            and not are_sound(starts, columns, values, n, min(n + TOGETHER, rows), n_columns)
+        ):
+            return n
         for c in range(k):
             ask_for(belief.weights[c], starts, columns, n)
         begin, end = starts[n], starts[n + 1]
