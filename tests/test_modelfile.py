@@ -695,6 +695,8 @@ def test_golden_files_load_for_ever(path: Path) -> None:
                 continue
             # what is learnt on top, or averaged over a latent, may be computed better one day
             accuracy = 1e-12 if when == "now" and name != "mean" else 1e-4 if "float32" in path.stem else 1e-9
+            if "sparse" in path.stem:  # which sums in single precision, in an order of its own
+                accuracy = max(accuracy, 1e-5)
             np.testing.assert_allclose(answers[when][name], value, rtol=accuracy, atol=accuracy, err_msg=name)
 
 

@@ -50,7 +50,7 @@ class SparseLearner(Learner):
     >>> learner = SparseLearner(Probit(), SparseDiagonalGaussian(), MomentMatching(), n_features=3)
     >>> _ = learner.learn_many(rows, [1, -1])
     >>> learner.predict_many(rows).mean.round(2)
-    array([ 0.25, -0.57])
+    array([ 0.34, -0.59])
     """
 
     posterior: SparsePosterior[Any]

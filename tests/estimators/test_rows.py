@@ -129,8 +129,9 @@ def test_a_summary_is_a_table_for_people() -> None:
     surest = model.summary(coverage=0.9).most_certain(3)
     lines = str(surest).splitlines()
     assert lines[0].split() == ["weight", "mean", "sd", "90%", "interval", "P(sign)"]
-    assert len(lines) == 4
-    assert len({len(line) for line in lines}) == 1
+    assert len(lines) == 5
+    assert lines[4].startswith("posterior: FullGaussian (every correlation between weights: 30 columns")
+    assert len({len(line) for line in lines[:4]}) == 1
     assert set(surest.names) <= set(data.feature_names)
     assert np.all(np.diff(surest.sign_probability) <= 0.0)
     assert np.all((surest.interval[:, 0] < surest.mean) & (surest.mean < surest.interval[:, 1]))

@@ -133,14 +133,14 @@ def _sum(typing: Any, weights: Any, columns: Any, values: Any, begin: Any, end: 
             builder.store(to.add(builder.load(total), known), total)
 
         to.each(body)
-        results = []
-        for first in (0, 1):
-            value = ir.Constant(to.number, 0.0)
-            for n, total in sums.items():
-                lanes = builder.load(total)
-                for i in range(first, n, 2):
-                    value = to.add(value, builder.extract_element(lanes, ir.Constant(ir.IntType(32), i)))
-            results.append(value if to.size == 8 else builder.fpext(value, ir.DoubleType()))
+        lanes, n = builder.load(sums[several]), several
+        while n > 2:
+            n //= 2
+            lanes = to.add(to.arranged(lanes, lanes, range(n)), to.arranged(lanes, lanes, range(n, 2 * n)))
+        lanes = to.add(lanes, builder.load(sums[2]))
+        results = [builder.extract_element(lanes, ir.Constant(ir.IntType(32), i)) for i in (0, 1)]
+        if to.size == 4:
+            results = [builder.fpext(result, ir.DoubleType()) for result in results]
         return context.make_tuple(builder, signature.return_type, results)
 
     result = types.UniTuple(types.float64, 2)
