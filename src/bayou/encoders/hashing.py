@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from bayou.contracts import SparseRows, Spec, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
-from bayou.numerics.hashed_names import MOST_LAYOUTS, HashedNames, encoded
+from bayou.numerics.hashed_names import EARNED_BY_DICT, FREE, MOST_LAYOUTS, HashedNames, encoded
 from bayou.numerics.hashed_rows import Layout, pair_keys
 from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings
 from bayou.numerics.hashed_tokens import tokens_of
@@ -217,12 +217,16 @@ class Hashing(Spec):
         labelled: Callable[[], Sequence[str]],
         pairs: NDArray[np.int64],
     ) -> None:
-        """Let the names of the entries reported be known; making them takes time, and most are."""
+        """Let the names of the entries reported be known, as far as time is granted for it: making them takes some."""
+        names.credit = min(names.credit + EARNED_BY_DICT, FREE)
+        if names.credit < 1.0:
+            return
         reported = names.noticed.reports[: done // ONE_REPORT, 0].tolist()
         columns = [int(keys[i]) >> (64 - self.bits) for i in reported]
         if all(map(names.is_named, columns)):
             return
         every = labelled()
+        names.credit -= len(reported)
         for i, column in zip(reported, columns, strict=True):
             pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
             names.remember(column, " x ".join(every[j] for j in pair))

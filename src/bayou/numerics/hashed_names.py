@@ -31,6 +31,7 @@ MOST_SHARED = 4  # names of one column
 MOST_REPORTS = 4096
 FREE = 4096.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
 EARNED = 1.0 / 1024.0
+EARNED_BY_DICT = 1.0 / 4.0  # of those that have something to ask
 MOST_LAYOUTS = 256
 ALL = 2**64 - 1
 FIELDS = ("bits", "signed", "seed", "capacity", "credit")
