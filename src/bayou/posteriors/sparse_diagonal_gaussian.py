@@ -314,11 +314,12 @@ class SparseDiagonalGaussian(SparsePosterior[SparseDiagonalBelief]):
     def prior(self, n_features: int) -> SparseDiagonalBelief:
         """The belief before any example."""
         belief = SparseDiagonalBelief(aligned((n_features, 2), self.dtype))
-        if np.ndim(self.prior_mean) or np.ndim(self.prior_variance):
-            belief.mean[...] = per_weight("prior_mean", self.prior_mean, n_features)
-            belief.variance[...] = per_weight("prior_variance", self.prior_variance, n_features)
-        else:  # millions of them
-            belief.weights[...] = self.prior_mean, self.prior_variance
+        for name, column in (("prior_mean", belief.mean), ("prior_variance", belief.variance)):
+            value = getattr(self, name)
+            if np.ndim(value):
+                column[...] = per_weight(name, value, n_features)
+            elif value != 0.0:  # which they are: there may be millions of them
+                column[...] = value
         return belief
 
     def check(self, belief: SparseDiagonalBelief) -> None:
