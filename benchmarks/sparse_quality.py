@@ -184,7 +184,7 @@ def by_vowpal(options: str) -> Way:
 
 WAYS: dict[str, Way] = {
     "bayou OnlineClassifier": by_bayou(),
-    "bayou, sparse diagonal": by_bayou(posterior=SparseDiagonalGaussian()),
+    "bayou, sparse diagonal": by_bayou(posterior=SparseDiagonalGaussian(prior_variance=0.2)),
     "scikit-learn SGDClassifier": by_sgd,
     "VW": by_vowpal(""),
     "VW --coin": by_vowpal("--coin"),
