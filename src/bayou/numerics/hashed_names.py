@@ -168,7 +168,8 @@ class HashedNames:
             bits, signed, seed, capacity, credit = (config[field] for field in FIELDS)
             cells, columns, counts = (arrays[name] for name in ("cells", "columns", "counts"))
             texts = [[str(name) for name in known] for known in config["names"]]
-            fit = bits in range(10, 27) and int(capacity) > 0 and float(credit) <= FREE and seed in range(2**53 + 1)
+            fit = bits in range(10, 27) and int(capacity) > 0 and seed in range(2**53 + 1)
+            fit = fit and abs(float(credit)) <= CAPACITY
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"hashed names must have {', '.join(FIELDS)}, names and arrays; {error!r}.") from error
         shapes = [array.shape for array in (cells, columns, counts)]
