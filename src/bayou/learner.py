@@ -93,6 +93,7 @@ class Learner:
 
     def _prepare(self) -> None:
         """Compile what is not yet on disk, and lay out what every call needs."""
+        self.posterior.prepare(self.n_features)
         self._vector = isinstance(self.likelihood, VectorLikelihood)
         self._params = self.likelihood.params
         self.learns_noise = self.posterior.learns_noise

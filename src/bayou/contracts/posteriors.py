@@ -47,6 +47,9 @@ class Posterior(Spec, Generic[B]):
     def prior(self, n_features: int) -> B:
         """The belief before any example."""
 
+    def prepare(self, n_features: int) -> None:
+        """Compile what a learner of so many features needs beside the kernels that all have."""
+
     def check(self, belief: B) -> None:  # most beliefs are right as soon as their shapes are
         """Raise unless a belief from elsewhere, of the right shapes, is one that kernels may trust."""
 

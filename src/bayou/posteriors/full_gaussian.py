@@ -247,9 +247,12 @@ class FullGaussian(Posterior[FullBelief]):
     def __post_init__(self) -> None:
         check_prior(self.prior_mean, self.prior_variance, self.dtype)
 
+    def prepare(self, n_features: int) -> None:
+        """Compile the pass in blocks, for features that are many enough."""
+        _block_pass.prepare(n_features, self.dtype)
+
     def prior(self, n_features: int) -> FullBelief:
         """The belief before any example."""
-        _block_pass.prepare(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),

@@ -189,9 +189,12 @@ class NormalInverseGamma(Posterior[NormalInverseGammaBelief]):
             if not (value > 0.0 and math.isfinite(value)):
                 raise InvalidSpec(f"`{name}` must be positive and finite; got {value!r}.")
 
+    def prepare(self, n_features: int) -> None:
+        """Compile the pass in blocks, for features that are many enough."""
+        _block_pass.prepare(n_features, self.dtype)
+
     def prior(self, n_features: int) -> NormalInverseGammaBelief:
         """The belief before any example."""
-        _block_pass.prepare(n_features, self.dtype)
         return self._belief(
             per_weight("prior_mean", self.prior_mean, n_features),
             np.eye(n_features),
