@@ -72,7 +72,7 @@ def as_rows(rows: SparseRows) -> list[Row]:
     return [as_row(rows.columns[a:b], values[a:b]) for a, b in pairs]
 
 
-def close(found: Sequence[Row], wanted: Sequence[Row], rtol: float = 1e-12) -> None:
+def assert_close(found: Sequence[Row], wanted: Sequence[Row], rtol: float = 1e-12) -> None:
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
         assert one.keys() == other.keys()

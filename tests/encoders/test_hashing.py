@@ -26,8 +26,8 @@ from tests.encoders.hashed import (
     N,
     as_row,
     as_rows,
+    assert_close,
     category,
-    close,
     columns_of_all_kinds,
     expected,
     key,
@@ -43,11 +43,11 @@ def test_dicts_are_what_the_definition_says(spec: Hashing) -> None:
     for n in range(N):
         row = {name: values[n] for name, values in columns.items()}
         more = {name: float(values[n]) for name, values in amounts.items()}
-        close([as_row(*spec.encode_one(names, row, more))], [expected(spec, row, more)])
+        assert_close([as_row(*spec.encode_one(names, row, more))], [expected(spec, row, more)])
         texts = {name: value for name, value in row.items() if isinstance(value, str)}
-        close([as_row(*spec.encode_one(names, texts))], [expected(spec, texts, {})])
+        assert_close([as_row(*spec.encode_one(names, texts))], [expected(spec, texts, {})])
         present = {name: value for name, value in more.items() if not math.isnan(value)}
-        close([as_row(*spec.encode_one(names, texts, present))], [expected(spec, texts, present)])
+        assert_close([as_row(*spec.encode_one(names, texts, present))], [expected(spec, texts, present)])
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -61,10 +61,10 @@ def test_every_table_gives_what_its_rows_give_as_dicts(kind: str, spec: Hashing)
     for n in range(N):
         row = {name: values[n] for name, values in columns.items()}
         wanted.append(as_row(*spec.encode_one(names, row, {name: values[n] for name, values in amounts.items()})))
-    close(as_rows(rows), wanted)
+    assert_close(as_rows(rows), wanted)
     single = spec.encode_table(spec.begin(), table, amounts)
     assert single.values.dtype == np.float32
-    close(as_rows(single), wanted, rtol=1e-6)
+    assert_close(as_rows(single), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow in chunks", "pandas", "lists"])
@@ -84,7 +84,7 @@ def test_tables_of_several_blocks() -> None:
     table = {"a": [f"a{i % 97}" for i in range(10_000)], "b": [i % 13 for i in range(10_000)]}
     rows = as_rows(spec.encode_table(spec.begin(), pl.DataFrame(table)))
     for n in (0, 4095, 4096, 8191, 8192, 9999):
-        close([rows[n]], [expected(spec, {name: values[n] for name, values in table.items()}, {})])
+        assert_close([rows[n]], [expected(spec, {name: values[n] for name, values in table.items()}, {})])
 
 
 def test_long_strings_in_many_buffers() -> None:
@@ -95,16 +95,16 @@ def test_long_strings_in_many_buffers() -> None:
     views = table["s"].to_arrow(compat_level=pl.CompatLevel.newest())
     assert len(views.buffers()) > 3  # so this is about several buffers
     rows = as_rows(spec.encode_table(spec.begin(), table))
-    close(rows, [expected(spec, {"s": text}, {}) for text in texts])
+    assert_close(rows, [expected(spec, {"s": text}, {}) for text in texts])
 
 
 def test_a_dictionary_much_longer_than_the_column() -> None:
     words = pa.array([f"w{i}" for i in range(1000)]).dictionary_encode()
     spec = Hashing()
     rows = as_rows(spec.encode_table(spec.begin(), pa.table({"w": words}).slice(990)))
-    close(rows, [expected(spec, {"w": f"w{i}"}, {}) for i in range(990, 1000)])
+    assert_close(rows, [expected(spec, {"w": f"w{i}"}, {}) for i in range(990, 1000)])
     frame = pd.DataFrame({"w": pd.Categorical([f"w{i}" for i in range(1000)])})[995:]
-    close(as_rows(spec.encode_table(spec.begin(), frame)), rows[5:])
+    assert_close(as_rows(spec.encode_table(spec.begin(), frame)), rows[5:])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64", "float64", "bool"])
@@ -113,7 +113,7 @@ def test_columns_of_numpy(dtype: str) -> None:
     spec = Hashing()
     wanted = [expected(spec, {"v": bool(v) if dtype == "bool" else int(v)}, {}) for v in values]
     for table in ({"v": values}, pl.DataFrame({"v": values}), pd.DataFrame({"v": values}), pa.table({"v": values})):
-        close(as_rows(spec.encode_table(spec.begin(), table)), wanted)
+        assert_close(as_rows(spec.encode_table(spec.begin(), table)), wanted)
 
 
 def test_seven_is_one_category_however_it_is_told() -> None:
@@ -158,8 +158,8 @@ def test_text_of_any_characters(kind: str) -> None:
     spec = Hashing(bits=22, text=("t",))
     table = {"lists": dict, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]({"t": texts})
     wanted = [expected(spec, {"t": text}, {}) for text in texts]
-    close(as_rows(spec.encode_table(spec.begin(), table)), wanted)
-    close([as_row(*spec.encode_one(spec.begin(), {"t": text})) for text in texts], wanted)
+    assert_close(as_rows(spec.encode_table(spec.begin(), table)), wanted)
+    assert_close([as_row(*spec.encode_one(spec.begin(), {"t": text})) for text in texts], wanted)
 
 
 def test_each_word_of_a_long_text_has_one_key() -> None:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Posterior, Vector
-from bayou.errors import ImproperBelief, InvalidSpec
+from bayou.errors import InvalidSpec
 from bayou.numerics.factor import aligned
+from bayou.numerics.independent import combined
 from bayou.numerics.jit import vectorized_kernel
 from bayou.numerics.passes import passes
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
@@ -244,17 +245,5 @@ class DiagonalGaussian(Posterior[DiagonalBelief]):
 
     def _combine(self, prior: DiagonalBelief, parts: Sequence[tuple[float, DiagonalBelief]]) -> DiagonalBelief:
         """Prior + sum of share * (part - prior), in natural parameters."""
-        precision = 1.0 / self.variances(prior)
-        shift = prior.mean * precision
-        for share, part in parts:
-            part_precision = 1.0 / self.variances(part)
-            precision = precision + share * (part_precision - 1.0 / self.variances(prior))
-            shift = shift + share * (part.mean * part_precision - prior.mean / self.variances(prior))
-        if not np.all(precision > 0.0):
-            worst = int(np.argmin(precision))
-            raise ImproperBelief(
-                f"a belief must have positive precisions; weight {worst} would have {precision[worst]:.3g}. "
-                "Was something taken out that was never learnt?"
-            )
-        dtype = prior.mean.dtype
-        return DiagonalBelief((shift / precision).astype(dtype), (1.0 / precision).astype(dtype), prior.precisions_add)
+        mean, variance = (values.astype(prior.mean.dtype) for values in combined(prior, parts))
+        return DiagonalBelief(mean, variance, prior.precisions_add)

@@ -15,6 +15,7 @@ import numpy as np
 from bayou.contracts import Array, Mask, Matrix, SparsePosterior, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.factor import aligned
+from bayou.numerics.independent import combined
 from bayou.numerics.instructions import prefetch, prefetch_pair
 from bayou.numerics.jit import borrowing_kernel, vectorized_kernel
 from bayou.numerics.pair_rows import move_pairs, sum_pairs
@@ -388,17 +389,5 @@ class SparseDiagonalGaussian(SparsePosterior[SparseDiagonalBelief]):
         self, prior: SparseDiagonalBelief, parts: Sequence[tuple[float, SparseDiagonalBelief]]
     ) -> SparseDiagonalBelief:
         """Prior + sum of share * (part - prior), in natural parameters."""
-        base = 1.0 / self.variances(prior)
-        precision, shift = base.copy(), prior.mean * base
-        for share, part in parts:
-            own = 1.0 / self.variances(part)
-            precision += share * (own - base)
-            shift += share * (part.mean * own - prior.mean * base)
-        if not np.all(precision > 0.0):
-            worst = int(np.argmin(precision))
-            raise ImproperBelief(
-                f"a belief must have positive precisions; weight {worst} would have {precision[worst]:.3g}. "
-                "Was something taken out that was never learnt?"
-            )
-        prior.mean[...], prior.variance[...] = shift / precision, 1.0 / precision
+        prior.mean[...], prior.variance[...] = combined(prior, parts)
         return prior
