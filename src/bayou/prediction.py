@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +12,24 @@ from bayou.contracts import Array, Latent, Likelihood, Matrix
 from bayou.errors import InvalidSpec
 
 
+class Parts(NamedTuple):
+    """What was said of some rows, part by part."""
+
+    parts: Sequence[Prediction]
+
+
 class Prediction:
     """What a learner says of y: numbers for one example, arrays with one entry per row for many.
 
-    In place of a `Latent` it takes what a pass has recorded, of which the latent is made when it is first asked for.
+    In place of a `Latent` it takes what a pass has recorded, or what was said of parts of the rows: the latent is made
+    of it when it is first asked for.
     """
 
     __slots__ = ("_latent", "_likelihood", "_single")
 
-    def __init__(self, likelihood: Likelihood, latent: Latent | Matrix | list[Any], single: bool = False) -> None:
+    def __init__(
+        self, likelihood: Likelihood, latent: Latent | Matrix | list[Any] | Parts, single: bool = False
+    ) -> None:
         self._likelihood = likelihood
         self._latent = latent
         self._single = single
@@ -28,7 +37,11 @@ class Prediction:
     @property
     def latent(self) -> Latent:
         """The belief, seen through the examples."""
-        if not isinstance(self._latent, Latent):
+        if isinstance(self._latent, Latent):
+            return self._latent
+        if isinstance(self._latent, Parts):
+            self._latent = _joined([part.latent for part in self._latent.parts])
+        else:
             self._latent = latent_of(np.asarray(self._latent))
         return self._latent
 
@@ -41,6 +54,11 @@ class Prediction:
     def variance(self) -> Any:
         """Variance of y."""
         return self._shaped(self._likelihood.moments(self.latent)[1])
+
+    def cumulative(self, y: ArrayLike) -> Any:
+        """Probability that the target is y or less."""
+        values = np.broadcast_to(np.asarray(y, dtype=np.float64), len(self.latent.mean)).copy()
+        return self._shaped(self._likelihood.cumulative(values, self.latent))
 
     def quantiles(self, probabilities: ArrayLike) -> Any:
         """Quantiles of y: a column per probability."""
@@ -61,6 +79,13 @@ class Prediction:
         self._likelihood.check_targets(targets)
         return self._shaped(self._likelihood.log_probability(targets, self.latent))
 
+    def __getitem__(self, rows: Any) -> Prediction:
+        """What was said of some of the rows."""
+        latent = self.latent
+        return Prediction(
+            self._likelihood, Latent(*(np.broadcast_to(part, latent.mean.shape)[rows] for part in latent))
+        )
+
     def _shaped(self, values: Array) -> Any:
         if not self._single:
             return values
@@ -79,13 +104,14 @@ def latent_of(record: Matrix) -> Latent:
 
 def joined(likelihood: Likelihood, parts: Sequence[Prediction]) -> Prediction:
     """What was said of several parts of some rows, as of one."""
-    latents = [part.latent for part in parts]
-    if len(latents) == 1:
-        return parts[0]
+    return parts[0] if len(parts) == 1 else Prediction(likelihood, Parts(parts))
+
+
+def _joined(latents: Sequence[Latent]) -> Latent:
     if not latents:
-        return Prediction(likelihood, Latent(np.zeros(0), np.zeros(0)))
+        return Latent(np.zeros(0), np.zeros(0))
     fields = [
         np.concatenate([np.broadcast_to(a, b.mean.shape) for a, b in zip(column, latents, strict=True)])
         for column in zip(*latents, strict=True)
     ]
-    return Prediction(likelihood, Latent(*fields))
+    return Latent(*fields)

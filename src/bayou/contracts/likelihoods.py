@@ -45,6 +45,10 @@ class Likelihood(Spec):
         """Predictive quantiles of y: a row per example, a column per probability."""
 
     @abstractmethod
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        """Predictive P(y <= value) of each example, for one value each, be it a target or not."""
+
+    @abstractmethod
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         """Log predictive density or probability of each target."""
 
@@ -114,5 +118,6 @@ class Rule(Spec):
     """
 
     needs_slope: ClassVar[bool] = True  # refuses likelihoods that are not smooth
+    matches_moments: ClassVar[bool] = False  # the belief moves just as the derivatives of log E p(y | f) say
     site: ClassVar[Kernel]
     vector_site: ClassVar[Kernel]

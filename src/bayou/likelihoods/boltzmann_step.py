@@ -17,7 +17,7 @@ import numpy as np
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import INVERSE_SQRT_TWO_PI, LOG_SQRT_TWO_PI, TINY, normal_ratios
-from bayou.numerics.predictive import binary_moments, binary_quantiles, log_evidences
+from bayou.numerics.predictive import binary_cumulative, binary_moments, binary_quantiles, log_evidences
 from bayou.numerics.validation import require_positive
 
 # Below this the latent is known: its spread would divide by zero.
@@ -118,6 +118,9 @@ class BoltzmannStep(ScalarLikelihood):
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         return binary_quantiles(self, latent, probabilities)
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        return binary_cumulative(self, values, latent)
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         this, other = self.log_weight(targets, latent), self.log_weight(-targets, latent)

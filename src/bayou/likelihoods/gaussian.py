@@ -89,6 +89,12 @@ class Gaussian(ScalarLikelihood):
         standard = np.where(wanted > 0.0, special.stdtrit(degrees[:, None], wanted), -np.inf)
         return mean[:, None] + scale[:, None] * standard
 
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        mean, scale, degrees = self._predictive(latent)
+        with np.errstate(over="ignore"):
+            chances: Vector = special.stdtr(degrees, (np.asarray(values) - mean) / scale)
+        return chances
+
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         mean, scale, degrees = self._predictive(latent)
         return student_t_log_densities((np.asarray(targets) - mean) / scale, degrees) - np.log(scale)

@@ -17,9 +17,11 @@ from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.gamma import deviance, stirling_error
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
-from bayou.numerics.predictive import count_quantiles, log_evidences
+from bayou.numerics.predictive import CountLaw, count_cumulative, count_quantiles, log_evidences
 from bayou.numerics.quadrature import expected_log_density_by_quadrature, log_evidence_by_quadrature
 from bayou.numerics.validation import require_positive
+
+MANY = 1e50  # counts: so many are in proportion to their mean, and scipy knows no more than 1e300
 
 
 @kernel
@@ -79,14 +81,18 @@ class NegativeBinomial(ScalarLikelihood):
             return rate, rate + of_rate + self.dispersion * np.exp(2.0 * log_rate + variance)
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
-        return count_quantiles(self._not_exceeding, self._log_rate_width, latent, probabilities)
+        return count_quantiles(CountLaw(self._not_exceeding, self._log_rate_width), latent, probabilities)
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        return count_cumulative(CountLaw(self._not_exceeding, self._log_rate_width), values, latent)
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         return log_evidences(self, targets, latent)
 
     def _not_exceeding(self, count: Vector, log_rate: Vector) -> Vector:
-        log_odds = log_rate + math.log(self.dispersion)
-        return np.asarray(special.betainc(1.0 / self.dispersion, count + 1.0, special.expit(-log_odds)))
+        some = np.minimum(count, MANY)
+        log_odds = log_rate + math.log(self.dispersion) - np.log((count + 1.0) / (some + 1.0))
+        return np.asarray(special.betainc(1.0 / self.dispersion, some + 1.0, special.expit(-log_odds)))
 
     def _log_rate_width(self, count: Vector) -> Vector:
         return np.sqrt(1.0 / (count + 1.0) + self.dispersion)

@@ -15,7 +15,7 @@ from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.errors import InvalidSpec
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import TINY, interval_ratios, normal_ratios
-from bayou.numerics.predictive import log_evidences
+from bayou.numerics.predictive import class_cumulative, log_evidences
 from bayou.numerics.quadrature import expected_log_density_by_quadrature
 from bayou.numerics.validation import require_positive
 
@@ -105,6 +105,10 @@ class Ordinal(ScalarLikelihood):
         enough = below[:, 1:, None] >= np.asarray(probabilities)
         grades: Matrix = np.argmax(enough, axis=1).astype(np.float64)
         return grades
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        below, _ = self._chances(latent)
+        return class_cumulative(below[:, 1:], values)
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         return log_evidences(self, targets, latent)

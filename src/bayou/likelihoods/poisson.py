@@ -16,7 +16,7 @@ from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.gamma import deviance, stirling_error
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
-from bayou.numerics.predictive import count_quantiles, log_evidences
+from bayou.numerics.predictive import CountLaw, count_cumulative, count_quantiles, log_evidences
 from bayou.numerics.quadrature import log_evidence_by_quadrature
 from bayou.numerics.validation import require_positive
 
@@ -80,11 +80,16 @@ class Poisson(ScalarLikelihood):
             return rate, rate + np.exp(2.0 * log_rate + log_relative)
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
-        shifted = Latent(np.asarray(latent.mean) + math.log(self.exposure), latent.variance)
-        return count_quantiles(_not_exceeding, _log_rate_width, shifted, probabilities)
+        return count_quantiles(CountLaw(_not_exceeding, _log_rate_width), self._log_rate(latent), probabilities)
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        return count_cumulative(CountLaw(_not_exceeding, _log_rate_width), values, self._log_rate(latent))
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         return log_evidences(self, targets, latent)
+
+    def _log_rate(self, latent: Latent) -> Latent:
+        return Latent(np.asarray(latent.mean) + math.log(self.exposure), latent.variance)
 
 
 def _not_exceeding(count: Vector, log_rate: Vector) -> Vector:

@@ -12,7 +12,7 @@ import numpy as np
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import TINY, normal_ratios
-from bayou.numerics.predictive import binary_moments, binary_quantiles, log_evidences
+from bayou.numerics.predictive import binary_cumulative, binary_moments, binary_quantiles, log_evidences
 from bayou.numerics.quadrature import expected_log_density_by_quadrature
 from bayou.numerics.validation import require_positive
 
@@ -66,6 +66,9 @@ class Probit(ScalarLikelihood):
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         return binary_quantiles(self, latent, probabilities)
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        return binary_cumulative(self, values, latent)
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         return log_evidences(self, targets, latent)

@@ -18,6 +18,7 @@ import numpy as np
 from bayou.contracts import Latent, Mask, Matrix, Vector, VectorLikelihood
 from bayou.errors import InvalidSpec, ShapeMismatch
 from bayou.numerics.jit import kernel
+from bayou.numerics.predictive import class_cumulative
 from bayou.numerics.race import race_evidence, race_shares
 
 LEAST_KEPT = 1e-9  # far below what is left of any variance where a double can hold E p, yet positive
@@ -172,11 +173,12 @@ class Softmax(VectorLikelihood):
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         """The first class that, with those before it, is probable enough."""
-        below = np.cumsum(self.probabilities(latent), axis=1)
-        below[:, -1] = np.inf  # nothing asks for more than certainty, which rounding might miss
         wanted = np.asarray(probabilities, dtype=np.float64)
-        numbers: Matrix = np.argmax(below[:, :, None] >= wanted, axis=1).astype(np.float64)
+        numbers: Matrix = np.argmax(self._below(latent)[:, :, None] >= wanted, axis=1).astype(np.float64)
         return numbers
+
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        return class_cumulative(self._below(latent), values)
 
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         mean, variance = self._rows(latent)
@@ -184,6 +186,12 @@ class Softmax(VectorLikelihood):
         given = np.array(np.broadcast_to(np.asarray(targets, dtype=np.float64), result.shape))
         _log_evidences(given, mean, variance, self.params, result)
         return result
+
+    def _below(self, latent: Latent) -> Matrix:
+        """P(y <= c), a column per class."""
+        below = np.minimum(np.cumsum(self.probabilities(latent), axis=1), 1.0)
+        below[:, -1] = 1.0  # which rounding might miss
+        return below
 
     def _rows(self, latent: Latent) -> tuple[Matrix, Matrix]:
         mean, variance = (np.require(part, np.float64, ["C", "W"]) for part in (latent.mean, latent.variance))

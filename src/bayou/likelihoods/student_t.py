@@ -20,7 +20,7 @@ from scipy import special
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import TINY
-from bayou.numerics.predictive import by_pairs, crossing, log_evidences, smoothed
+from bayou.numerics.predictive import by_pairs, by_rows, crossing, log_evidences, smoothed
 from bayou.numerics.quadrature import expected_log_density_by_quadrature
 from bayou.numerics.student_t import mixture_evidence, student_t_log_density
 from bayou.numerics.validation import require_positive
@@ -90,6 +90,11 @@ class StudentT(ScalarLikelihood):
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         return by_pairs(self._solve, latent, probabilities)
 
+    def cumulative(self, values: Vector, latent: Latent) -> Vector:
+        with np.errstate(over="ignore"):
+            errors = np.asarray(values) - np.asarray(latent.mean)
+        return by_rows(lambda _, spread, error: self._below(error, spread), latent, errors)
+
     def log_probability(self, targets: Vector, latent: Latent) -> Vector:
         return log_evidences(self, targets, latent)
 
@@ -102,15 +107,23 @@ class StudentT(ScalarLikelihood):
         lowest: Vector = self.noise_scale * special.stdtrit(self.degrees, 0.5 * chance) + spread * special.ndtri(
             0.5 * chance
         )
-        width = np.full_like(mean, self.noise_scale * math.sqrt(1.0 + 1.0 / self.degrees))
-        centre = np.zeros_like(mean)
 
         def excess(error: Vector) -> Vector:
-            def below(f: Vector) -> Vector:
-                return np.asarray(special.stdtr(self.degrees, (error[:, None] - f) / self.noise_scale))
+            return np.log(self._below(error, spread) / chance)
 
-            return np.log(smoothed(below, error, width, centre, spread) / chance)
-
-        error = crossing(excess, lowest, centre, lambda high: 1e-12 * (spread + self.noise_scale + np.abs(high)))
+        error = crossing(
+            excess, lowest, np.zeros_like(mean), lambda high: 1e-12 * (spread + self.noise_scale + np.abs(high))
+        )
         solved: Vector = mean + np.where(wanted < 0.5, 1.0, -1.0) * np.where(inside, error, -np.inf)
         return solved
+
+    def _below(self, error: Vector, spread: Vector) -> Vector:
+        """P(y - mean <= error)."""
+
+        def below(f: Vector) -> Vector:
+            return np.asarray(special.stdtr(self.degrees, (place[:, None] - f) / self.noise_scale))
+
+        place = np.where(np.isinf(error), 0.0, error)
+        width = np.full_like(place, self.noise_scale * math.sqrt(1.0 + 1.0 / self.degrees))
+        chances = smoothed(below, place, width, np.zeros_like(place), spread)
+        return np.where(np.isinf(error), error > 0.0, chances)
