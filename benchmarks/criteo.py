@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayou.contracts import Vector
+from bayou.numerics.files import polars
 
+pl = polars()  # as in a program that reads by bayou: with its allocator told to keep memory
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))
 CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
 # How many values the categories of the challenge have, cut at a million.
@@ -35,13 +36,13 @@ DIGITS = np.frombuffer("".join(f"{half:04x}" for half in range(2**16)).encode("a
 INTERCEPT = -1.9  # of the model: one in four is clicked
 
 
-def pieces(n_rows: int, seed: int = 0) -> Iterator[pl.DataFrame]:
+def pieces(n_rows: int, seed: int = 0) -> Iterator[Any]:
     """So many rows, some at a time: the first rows are the same however many follow."""
     for number, start in enumerate(range(0, n_rows, PIECE)):
         yield piece(min(PIECE, n_rows - start), np.random.default_rng((seed, number)))
 
 
-def piece(n_rows: int, random: np.random.Generator) -> pl.DataFrame:
+def piece(n_rows: int, random: np.random.Generator) -> Any:
     score = np.full(n_rows, INTERCEPT)
     columns: dict[str, Any] = {}
     for j, name in enumerate(NUMBERS):
@@ -76,7 +77,7 @@ def normal_like(key: NDArray[np.uint64]) -> Vector:
     return 2.0 * (sum(part.astype(np.float64) for part in parts) / 2**20 - 1.5)
 
 
-def hexadecimal(words: NDArray[np.uint32], told: NDArray[np.bool_]) -> pl.Series:
+def hexadecimal(words: NDArray[np.uint32], told: NDArray[np.bool_]) -> Any:
     """Each word as eight hexadecimal digits."""
     digits = np.stack([DIGITS[words >> np.uint32(16)], DIGITS[words & np.uint32(0xFFFF)]], axis=1)
     buffers = [

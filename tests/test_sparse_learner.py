@@ -199,6 +199,18 @@ def test_a_bad_row_among_many_undoes_those_before_it() -> None:
         assert learner.log_evidence == 0.0
 
 
+@pytest.mark.parametrize("wrong", [2**40, -5])
+def test_rows_that_do_not_begin_among_their_entries_are_refused(wrong: int) -> None:
+    rows = examples(30_000, seed=6)
+    starts = rows.indptr.copy().astype(np.int64)
+    starts[20_000] = wrong
+    learner = sparse(Probit(), MomentMatching())
+    before = learner.belief.weights.copy()
+    with pytest.raises(InvalidFeatures, match=r"the entries of row (19999|20000) must begin and end among"):
+        learner.learn_many(SparseRows(starts, rows.indices, rows.data, D), np.ones(30_000))
+    np.testing.assert_array_equal(learner.belief.weights, before)
+
+
 def test_a_latent_that_overflows_is_refused() -> None:
     learner = sparse(Gaussian(), MomentMatching())
     before = learner.belief.weights.copy()

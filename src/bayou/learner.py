@@ -319,16 +319,7 @@ class Learner:
             self._familiar.add(target)
 
     def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Array, Mask]:
-        """Rows and mask as the kernels take them; their values are not looked at."""
-        rows = np.require(features, dtype=self._dtype, requirements=["C", "W"])
-        if rows.ndim != 2 or rows.shape[1] != self.n_features:
-            raise ShapeMismatch(f"`features` must have {self.n_features} columns; got shape {rows.shape}.")
-        if missing is None:
-            return rows, _NONE_MISSING
-        mask = np.require(missing, dtype=np.bool_, requirements=["C", "W"])
-        if mask.shape != rows.shape:
-            raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
-        return rows, mask
+        return rows_and_mask(features, missing, self.n_features, self._dtype)
 
     def _way_back(self, rows: Array) -> list[Array] | None:
         """A copy of the belief, if a row may be found unfit only when those before it have been learnt.
@@ -386,3 +377,16 @@ class Learner:
 
     def __repr__(self) -> str:
         return f"Learner({self.likelihood!r}, {self.posterior!r}, {self.rule!r}, n_features={self.n_features})"
+
+
+def rows_and_mask(features: ArrayLike, missing: Mask | None, n_features: int, dtype: Any) -> tuple[Array, Mask]:
+    """Rows and mask as the kernels take them; their values are not looked at."""
+    rows = np.require(features, dtype=dtype, requirements=["C", "W"])
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise ShapeMismatch(f"`features` must have {n_features} columns; got shape {rows.shape}.")
+    if missing is None:
+        return rows, _NONE_MISSING
+    mask = np.require(missing, dtype=np.bool_, requirements=["C", "W"])
+    if mask.shape != rows.shape:
+        raise ShapeMismatch(f"`missing` must have the shape of `features`, {rows.shape}; got {mask.shape}.")
+    return rows, mask

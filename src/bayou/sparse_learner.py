@@ -26,8 +26,10 @@ from bayou.contracts import (
 )
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, ShapeMismatch
 from bayou.learner import Learner
+from bayou.numerics.hashed_dicts import Learning
 from bayou.numerics.jit import entry_point
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
+from bayou.numerics.sparse_checks import decrease
 from bayou.numerics.sparse_rows import checked, sparse_rows
 from bayou.numerics.validation import checked_weights
 from bayou.prediction import Prediction, latent_of
@@ -94,7 +96,7 @@ class SparseLearner(Learner):
         rows = self._starts, np.zeros(0, np.int32), np.zeros(0, self._dtype), self.constant
         self._predict = entry_point(self.posterior.predict_sparse, self.beliefs()[0], *rows, record_of_one)
         given = self.belief, self._kernels, self._params, *rows, self._target, _EQUAL_WEIGHTS, record, 0
-        self._learn = entry_point(learn, *given)
+        self._learn, self.learn_pass = entry_point(learn, *given), learn
 
     def _checked(self, features: Any) -> tuple[SparseRows, bool]:
         """Rows as the kernels take them, and whether any value is so large that a latent may overflow."""
@@ -188,6 +190,10 @@ class SparseLearner(Learner):
         value = record.flat[record.size - 1]
         self._tally[1] += value if value == value else self._evidence()
 
+    def learning(self) -> Learning:
+        """What a kernel needs to have `learn_pass` learn a row for this learner, and to count it."""
+        return Learning(self.belief, self._kernels, self._params, self.constant, self._one_record, self._tally)
+
     def predict_entries(self, columns: NDArray[np.int32], values: Array) -> Prediction:
         """What is known of the target of one row, by its columns and values; it is not checked."""
         return self.predict_unchecked(SparseRows(np.array([0, columns.size]), columns, values, self.n_columns))
@@ -215,11 +221,15 @@ class SparseLearner(Learner):
         return self._count(record, targets, single)
 
     def _as_kernels_take(self, rows: SparseRows) -> SparseRows | None:
-        """The same rows, if their arrays are of the kernels' types or nearly so."""
+        """The same rows, if they begin and end among their entries, in arrays of the kernels' types or nearly so."""
         if rows.n_columns != self.n_columns or rows.starts.ndim != 1 or rows.starts.dtype.kind not in "iu":
             return None
         columns, values = rows.columns, rows.values
-        if columns.dtype != np.int32 or not (columns.flags.c_contiguous and columns.flags.writeable):
+        if (
+            columns.dtype != np.int32
+            or columns.ndim != 1
+            or not (columns.flags.c_contiguous and columns.flags.writeable)
+        ):
             return None
         if values.size and (
             values.dtype != self._dtype or values.shape != columns.shape or not values.flags.c_contiguous
@@ -227,7 +237,9 @@ class SparseLearner(Learner):
             return None
         starts = np.require(rows.starts, np.int64, ["C", "W"])
         plain = np.require(values, self._dtype, ["C", "W"])
-        return SparseRows(starts, columns, plain, rows.n_columns) if starts.size else None
+        if starts.size == 0 or decrease(starts, columns.size) >= 0:
+            return None
+        return SparseRows(starts, columns, plain, rows.n_columns)
 
     def _run(
         self, belief: Any, rows: SparseRows, targets: Vector, counts: Vector, record: Matrix, careful: int = 0

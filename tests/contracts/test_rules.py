@@ -16,6 +16,7 @@ from bayou.contracts import Likelihood, Rule, VectorLikelihood
 from bayou.likelihoods import Gaussian, Step
 from bayou.numerics.jit import COMPILED
 from bayou.numerics.pointers import scalar_kernels, vector_kernels
+from bayou.numerics.sites import observe_move
 from bayou.rules import Iterated, Linearized, MomentMatching, Variational
 from tests.contracts.grid import LIKELIHOODS, RULES, SCALAR, draw_targets
 
@@ -134,6 +135,7 @@ def test_one_plus_precision_times_variance_is_positive_at_every_input(likelihood
         return  # refused when a learner is made: see test_learners
     low, high = likelihood.target_range
     legal = [y for y in (low, high, *targets(likelihood)) if math.isfinite(y)]
+    kernels = scalar_kernels(likelihood, rule)
     for y in legal if COMPILED else legal[:1]:
         for mean in EXTREMES if COMPILED else EXTREMES[::4]:
             for variance in VARIANCES if COMPILED else VARIANCES[::3]:
@@ -141,6 +143,16 @@ def test_one_plus_precision_times_variance_is_positive_at_every_input(likelihood
                 assert math.isfinite(slope), (y, mean, variance)
                 assert math.isfinite(precision), (y, mean, variance)
                 assert 1.0 + precision * variance > 0.0, (y, mean, variance)
+                for blur, weight in ((0.0, 1.0), (0.0, 0.5), (0.3 * variance, 1.0)):
+                    # the same, told as what it does to the part of the latent that is not blur
+                    given = likelihood.params, float(y), mean, variance - blur, blur, weight
+                    _, step, spread, kept = observe_move(kernels, *given)
+                    share = weight / (1.0 + precision * blur)
+                    assert kept > 0.0, given
+                    near = {"rel": 1e-6, "abs": 1e-12}
+                    assert kept == pytest.approx(1.0 / (1.0 + share * precision * (variance - blur)), **near), given
+                    assert step == pytest.approx(share * slope * kept, **near), given
+                    assert spread == pytest.approx(share * precision * kept, **near), given
 
 
 @pytest.mark.parametrize("likelihood", VECTOR, ids=repr)

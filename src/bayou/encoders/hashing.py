@@ -21,9 +21,10 @@ from numpy.typing import DTypeLike, NDArray
 from bayou.contracts import SparseRows, Spec, Vector
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.grams import whole_number
+from bayou.numerics.hashed_dicts import ONE_REPORT
 from bayou.numerics.hashed_names import EARNED_BY_DICT, FREE, MOST_LAYOUTS, HashedNames, encoded
 from bayou.numerics.hashed_rows import Layout, pair_keys
-from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings
+from bayou.numerics.hashed_tables import BLOCK, HashedTable, Settings, checked_numbers
 from bayou.numerics.hashed_tokens import tokens_of
 from bayou.numerics.hashing import BETWEEN, END, Keys, hash_bytes, hash_joined, wrapping
 from bayou.numerics.table_columns import text_of
@@ -33,7 +34,6 @@ NO_AMOUNTS = np.zeros(0)
 # Quicker than their names.
 empty, frombuffer, fromiter = np.empty, np.frombuffer, np.fromiter
 FLOAT64, INT32, UINT8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.uint8)
-ONE_REPORT = 2**32  # what a kernel adds to the number of columns for each report
 
 
 @final
@@ -102,7 +102,7 @@ class Hashing(Spec):
             return self._mixed(names, categories, numbers, learn)
         of_categories, of_numbers, layout = names.last
         if of_categories != tuple(categories) or of_numbers != tuple(numbers):
-            layout = self._layout(names, tuple(categories), tuple(numbers))
+            layout = self.layout_of(names, tuple(categories), tuple(numbers))
         n = layout.keys.size
         columns, values = empty(n, INT32), empty(n)
         done = names.of_joined(frombuffer(data, UINT8), layout, amounts, columns, values, *names.kept, learn)
@@ -111,11 +111,12 @@ class Hashing(Spec):
         if done < 0:  # a string has the separator in it, or a number is not finite
             return self._mixed(names, categories, numbers, learn)
         if done >= ONE_REPORT:
-            self._remember(names, layout.keys, done, lambda: labels(categories, numbers, {}), layout.pairs)
+            label = labels(categories, numbers, {}).__getitem__
+            self._remember(names, layout.keys, done // ONE_REPORT, layout.pairs, label)
             done %= ONE_REPORT
         return columns[:done], values[:done]
 
-    def _layout(self, names: HashedNames, categories: tuple[str, ...], numbers: tuple[str, ...]) -> Layout:
+    def layout_of(self, names: HashedNames, categories: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Layout:
         """What rows with these names have in common."""
         layout: Layout | None = names.layouts.get((categories, numbers))
         if layout is None:
@@ -134,6 +135,14 @@ class Hashing(Spec):
             )
         names.last = categories, numbers, layout
         return layout
+
+    def remember_texts(self, names: HashedNames, layout: Layout, n_reports: int, categories: Mapping[str, str]) -> None:
+        """Let names that `bayou.numerics.hashed_dicts.learn_texts` asks for be known."""
+        if names.credit + EARNED_BY_DICT < 1.0:  # as most often: no time for it
+            names.credit += EARNED_BY_DICT
+            return
+        items = list(categories.items())
+        self._remember(names, layout.keys, n_reports, layout.pairs, lambda i: "{}={}".format(*items[i]))
 
     def _mixed(
         self, names: HashedNames, categories: Mapping[str, Any], numbers: Mapping[str, float], learn: bool
@@ -156,7 +165,7 @@ class Hashing(Spec):
             pair_keys(keys, values, pairs, n)
             done = names.of_keys(keys, values, columns, sums, *names.kept, learn)
         if done >= ONE_REPORT:
-            self._remember(names, keys, done, lambda: labels(texts, numbers, words), pairs)
+            self._remember(names, keys, done // ONE_REPORT, pairs, labels(texts, numbers, words).__getitem__)
             done %= ONE_REPORT
         return columns[:done], sums[:done]
 
@@ -213,23 +222,21 @@ class Hashing(Spec):
         self,
         names: HashedNames,
         keys: Keys,
-        done: int,
-        labelled: Callable[[], Sequence[str]],
+        n_reports: int,
         pairs: NDArray[np.int64],
+        label: Callable[[int], str],
     ) -> None:
         """Let the names of the entries reported be known, as far as time is granted for it: making them takes some."""
         names.credit = min(names.credit + EARNED_BY_DICT, FREE)
         if names.credit < 1.0:
             return
-        reported = names.noticed.reports[: done // ONE_REPORT, 0].tolist()
-        columns = [int(keys[i]) >> (64 - self.bits) for i in reported]
-        if all(map(names.is_named, columns)):
-            return
-        every = labelled()
-        names.credit -= len(reported)
-        for i, column in zip(reported, columns, strict=True):
-            pair = pairs[i - len(every)].tolist() if i >= len(every) else [i]
-            names.remember(column, " x ".join(every[j] for j in pair))
+        single = keys.size - len(pairs)
+        for i in names.noticed.reports[:n_reports, 0].tolist():
+            column = int(keys[i]) >> (64 - self.bits)
+            if not names.is_named(column):
+                names.credit -= 1.0
+                pair = pairs[i - single].tolist() if i >= single else [i]
+                names.remember(column, " x ".join(map(label, pair)))
 
     @property
     def _settings(self) -> Settings:
@@ -246,8 +253,8 @@ class Hashing(Spec):
         dtype: DTypeLike = np.float32,
     ) -> SparseRows:
         """Rows of a table: numbers as they are given (NaN is missing), all its other columns as categories or text."""
-        blocks = self._table(names, table, numbers, dtype)
-        return blocks.encode(0, blocks.n_rows, learn)
+        whole = self.open_table(names, table, checked_numbers(numbers or {}), dtype)
+        return whole.encode(0, whole.n_rows, learn)
 
     def encode_chunks(
         self,
@@ -260,18 +267,18 @@ class Hashing(Spec):
     ) -> Iterator[SparseRows]:
         """The same, so many rows at a time: they are near when they are learnt."""
         size = whole_number("chunk_rows", chunk_rows, 1, 2**31)
-        blocks = self._table(names, table, numbers, dtype)
-        n_rows = blocks.n_rows
-        return (blocks.encode(first, min(size, n_rows - first), learn) for first in range(0, n_rows, size))
+        whole = self.open_table(names, table, checked_numbers(numbers or {}), dtype)
+        return (rows for _, rows in whole.chunks(slice(0, whole.n_rows), learn, size))
 
-    def _table(
-        self, names: HashedNames, table: Any, numbers: Mapping[str, Vector] | None, dtype: DTypeLike
+    def open_table(
+        self, names: HashedNames, table: Any, numbers: Mapping[str, Vector], dtype: DTypeLike
     ) -> HashedTable:
+        """A table of which rows are made later; the numbers, one per row, are trusted to be finite or NaN by then."""
         if names.owner is not self:
             names.belong_to(self)
         if np.dtype(dtype) not in (np.float32, np.float64):
             raise InvalidSpec(f"`dtype` must be float32 or float64; got {dtype!r}.")
-        return HashedTable(self._settings, names, table, numbers or {}, np.dtype(dtype))
+        return HashedTable(self._settings, names, table, numbers, np.dtype(dtype))
 
 
 def _text(name: str, value: Any) -> str | None:

@@ -60,6 +60,8 @@ def count_one(frame: Frame, j: int, x: float, weight: float, centred: int) -> No
         frame.weight[j] = total
     if frame.deviation[j] == 0.0:
         frame.deviation[j] = deviation_of(frame, j)
+        if frame.deviation[j] > 0.0:  # a column that was constant for long has not shown how far it goes
+            frame.deviation[j] = max(frame.deviation[j], abs(x - frame.mean[j]))
         frame.centre[j] = frame.mean[j] if centred and frame.deviation[j] > 0.0 else 0.0
 
 
@@ -190,8 +192,10 @@ class Standardizer(Spec):
         """Scaled rows, and which of their values are missing."""
         return self._run(frame, rows, np.zeros(0), learn=0)
 
-    def retake(self, frame: Frame) -> tuple[Vector, Vector] | None:
+    def retake(self, frame: Frame, change: float = CHANGE) -> tuple[Vector, Vector] | None:
         """Let the frame follow the moments, in place, if they have moved by much; returns how the scaled values change.
+
+        Much is when a centre has moved by, or a deviation changed by, this fraction of the deviation.
 
         With the result (ratio, shift): old = ratio * new + shift. None if the frame stays.
         """
@@ -201,7 +205,7 @@ class Standardizer(Spec):
         centre = np.where(known, frame.mean, 0.0) if self.centred else frame.centre
         unit = np.where(known, frame.deviation, 1.0)
         ratio, shift = np.where(known, deviation / unit, 1.0), np.where(known, (centre - frame.centre) / unit, 0.0)
-        if not (np.any(np.abs(ratio - 1.0) > CHANGE) or np.any(np.abs(shift) > CHANGE)):
+        if not (np.any(np.abs(ratio - 1.0) > change) or np.any(np.abs(shift) > change)):
             return None
         frame.centre[...], frame.deviation[...] = centre, deviation
         return ratio, shift

@@ -20,6 +20,15 @@ def count_beyond(rows: Array, bound: float) -> float:
     return count
 
 
+@vectorized_kernel
+def count_larger(values: Array, bound: float) -> float:
+    """How many values are beyond the bound; NaN never is."""
+    count = 0.0
+    for n in range(values.size):
+        count += 1.0 if abs(values[n]) > bound else 0.0
+    return count
+
+
 def any_large(rows: Array) -> bool:
     """Whether any value could make a latent overflow; raises if one is not even finite."""
     large = count_beyond(rows, LARGE) > 0.0

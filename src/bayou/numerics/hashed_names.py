@@ -14,6 +14,7 @@ from bayou.numerics.hashed_rows import (
     COUNT,
     ENTRIES,
     N_COUNTS,
+    REPORT,
     ROWS,
     SHARED,
     SHARED_COLUMNS,
@@ -31,7 +32,7 @@ MOST_SHARED = 4  # names of one column
 MOST_REPORTS = 4096
 FREE = 2048.0  # names that a stream of tables may ask for at once, and how many more per row: asking takes time
 EARNED = 1.0 / 1024.0
-EARNED_BY_DICT = 1.0 / 4.0  # of those that have something to ask
+EARNED_BY_DICT = 1.0 / 16.0  # of those that have something to ask
 MOST_LAYOUTS = 256
 ALL = 2**64 - 1
 FIELDS = ("bits", "signed", "seed", "capacity", "credit")
@@ -81,7 +82,7 @@ class HashedNames:
         self.bits, self.signed, self.seed = bits, signed, seed
         self.capacity = capacity
         self.noticed = Noticed(
-            np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, 5), np.int64)
+            np.zeros(2**bits, np.uint32), np.zeros(N_COUNTS, np.int64), np.zeros((MOST_REPORTS, REPORT), np.int64)
         )
         self.places = no_places()
         self.credit = FREE

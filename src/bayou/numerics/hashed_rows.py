@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Kernel, Matrix, Vector
+from bayou.numerics.hashed_columns import Sources, fill_keys
 from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Bytes, Keys, combine, hash_joined
-from bayou.numerics.jit import COMPILED, borrowing_kernel, callee, entry_point, kernel
+from bayou.numerics.jit import COMPILED, borrowing_kernel, entry_point, kernel
 
 PLACES = 4096  # entries of a row are looked for by so many of their bits
-STAMPS = 8192  # the same for all rows of a block, of at most 65,535
+STAMPS = 16384  # the same for rows whose keys are made together, of which there are at most 255
 FULL_ROWS = 4096  # so many rows are looked at whole; then one of
 EVERY = 64
 # A cell: how often its column was met (16 bits), whether by several keys (1 bit), a mark of the first key (15 bits).
@@ -26,6 +27,7 @@ MARK = np.uint64(0x7FFF)
 SHARED = np.uint32(0x8000)
 COUNT = np.uint32(16)
 FULL = np.uint32(0xFFFF)
+REPORT = 6  # numbers
 # What the counts are of.
 ROWS, ENTRIES, COLUMNS, SHARED_ENTRIES, SHARED_COLUMNS, N_COUNTS = range(6)
 
@@ -53,6 +55,10 @@ class Tokens(NamedTuple):
     starts: Integers
     keys: Keys
     values: Vector
+
+    def since(self, row: int) -> Tokens:
+        """Those from a row on."""
+        return self._replace(starts=np.ascontiguousarray(self.starts[:, row:]))
 
 
 class Layout(NamedTuple):
@@ -136,17 +142,18 @@ def put(
 
 @borrowing_kernel
 def put_all(
-    keys: Keys, numbers: Vector, bits: int, signed: bool, n: int, stamps: Any, columns: Any, values: Any
+    keys: Keys, numbers: Vector, bits: int, signed: bool, stamp: Any, stamps: Any, columns: Any, values: Any
 ) -> bool:
-    """Write all entries of row n as they are; returns whether it is certain that no column comes twice."""
-    shift, stamp = SIXTY_FOUR - np.uint64(bits), np.uint16(n + 1)
-    certain = True
+    """Write all entries of a row as they are, unless a column comes twice; returns whether none does."""
+    shift, mask = SIXTY_FOUR - np.uint64(bits), np.uint64(STAMPS - 1)
     for slot in range(keys.size):
-        column = np.uint32(keys[slot] >> shift)
-        place = column & np.uint32(STAMPS - 1)
-        certain &= stamps[place] != stamp
-        stamps[place] = stamp
-        columns[slot] = column
+        column = keys[slot] >> shift
+        if stamps[column & mask] == stamp:
+            for before in range(slot):
+                if columns[before] == np.int32(column):
+                    return False
+        stamps[column & mask] = stamp
+        columns[slot] = np.int32(column)
     for slot in range(numbers.size):
         values[slot] = numbers[slot]
     for slot in range(numbers.size, keys.size):
@@ -154,17 +161,18 @@ def put_all(
     if signed:
         for slot in range(keys.size):
             values[slot] = values[slot] if keys[slot] & ONE else -values[slot]
-    return certain
+    return True
 
 
-@kernel
+@borrowing_kernel
 def rows_of_keys(
+    sources: Sources,
+    first: int,
     keys: Keys,
     numbers: Matrix,
     tokens: Tokens,
     pairs: Integers,
     n_rows: int,
-    row: int,
     bits: int,
     signed: bool,
     learn: bool,
@@ -175,47 +183,53 @@ def rows_of_keys(
     columns: Any,
     values: Any,
 ) -> tuple[int, int]:
-    """Rows from ``row`` on of a table, of which the block of keys has ``n_rows``; how many entries, how many reports.
+    """Rows from ``first`` on of a table; how many entries, how many reports.
 
-    Slots with numbers come first, and other slots have the value 1. A report is row, slot, place, slot, place: the
-    second slot is -1 unless the entry is that of an interaction.
+    ``keys`` and ``numbers`` are room for some rows at a time, at most 255. Slots with numbers come first, and other
+    slots have the value 1. A report is row, column, slot, place, slot, place: the second slot is -1 unless the entry is
+    that of an interaction.
     """
     at, n_reports = 0, 0
-    n_slots, n_numbers = keys.shape[1], numbers.shape[1]
+    together, n_slots, n_numbers = keys.shape[0], keys.shape[1], numbers.shape[1]
     counts, reports = noticed.counts, noticed.reports
-    careful = tokens.starts.shape[0] > 0 or pairs.shape[0] > 0
+    careful, shift = tokens.starts.shape[0] > 0 or pairs.shape[0] > 0, SIXTY_FOUR - np.uint64(bits)
     for place in range(PLACES):
         places[place] = -1
-    for place in range(STAMPS):
-        stamps[place] = 0
-    for n in range(n_rows):
+    n = together - 1
+    for row in range(n_rows):
+        n += 1
+        if n == together:
+            fill_keys(sources, first + row, min(together, n_rows - row), keys, numbers)
+            stamps[:] = 0
+            n = 0
         begin = at
         row_columns, row_values = columns[at : at + n_slots], values[at : at + n_slots]
-        if not careful and put_all(keys[n], numbers[n], bits, signed, n, stamps, row_columns, row_values):
+        stamp = np.uint8(n + 1)
+        if not careful and put_all(keys[n], numbers[n], bits, signed, stamp, stamps, row_columns, row_values):
             at += n_slots
         else:
             for slot in range(n_slots):
                 value = numbers[n, slot] if slot < n_numbers else 1.0
                 at = put(keys[n, slot], value, bits, signed, begin, at, 0, places, columns, values)
         for t in range(tokens.starts.shape[0]):
-            for i in range(tokens.starts[t, row + n], tokens.starts[t, row + n + 1]):
+            for i in range(tokens.starts[t, row], tokens.starts[t, row + 1]):
                 at = put(tokens.keys[i], tokens.values[i], bits, signed, begin, at, 0, places, columns, values)
         looked = learn and (counts[ROWS] < FULL_ROWS or counts[ROWS] % EVERY == 0)
         if learn:
             counts[ROWS] += 1
         if looked:
             for slot in range(n_slots + tokens.starts.shape[0]):
-                first, last = entries(slot, row + n, n_slots, tokens)
-                counts[ENTRIES] += last - first
-                for i in range(first, last):
+                begins, ends = entries(slot, row, n_slots, tokens)
+                counts[ENTRIES] += ends - begins
+                for i in range(begins, ends):
                     key = keys[n, slot] if slot < n_slots else tokens.keys[i]
                     if notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
-                        report(reports, n_reports, n, slot, i - first, -1, 0)
+                        report(reports, n_reports, row, key >> shift, slot, i - begins, -1, 0)
                         n_reports += 1
         for p in range(pairs.shape[0]):
             a, b = pairs[p, 0], pairs[p, 1]
-            a_first, a_last = entries(a, row + n, n_slots, tokens)
-            b_first, b_last = entries(b, row + n, n_slots, tokens)
+            a_first, a_last = entries(a, row, n_slots, tokens)
+            b_first, b_last = entries(b, row, n_slots, tokens)
             for i in range(a_first, a_last):
                 a_key = keys[n, a] if a < n_slots else tokens.keys[i]
                 a_value = number(numbers, tokens, n, a, i, n_slots)
@@ -226,9 +240,9 @@ def rows_of_keys(
                     at = put(key, value, bits, signed, begin, at, 0, places, columns, values)
                     counts[ENTRIES] += looked
                     if looked and notice(noticed.cells, counts, key, bits) and n_reports < reports.shape[0]:
-                        report(reports, n_reports, n, a, i - a_first, b, j - b_first)
+                        report(reports, n_reports, row, key >> shift, a, i - a_first, b, j - b_first)
                         n_reports += 1
-        starts[n + 1] = starts[0] + at
+        starts[row + 1] = starts[0] + at
     return at, n_reports
 
 
@@ -252,13 +266,14 @@ def number(numbers: Matrix, tokens: Tokens, n: int, slot: int, i: int, n_slots: 
 
 
 @borrowing_kernel
-def report(reports: Integers, at: int, n: int, a: int, i: int, b: int, j: int) -> None:
+def report(reports: Integers, at: int, row: int, column: Any, a: int, i: int, b: int, j: int) -> None:
     """Ask for the name of an entry."""
-    reports[at, 0] = n
-    reports[at, 1] = a
-    reports[at, 2] = i
-    reports[at, 3] = b
-    reports[at, 4] = j
+    reports[at, 0] = row
+    reports[at, 1] = np.int64(column)
+    reports[at, 2] = a
+    reports[at, 3] = i
+    reports[at, 4] = b
+    reports[at, 5] = j
 
 
 @kernel
@@ -340,14 +355,6 @@ def row_of_joined(
     return row_of_keys(keys, given, columns, values, cells, counts, reports, places, bits, signed, learn)
 
 
-def _eleven(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any) -> Any:
-    return callee(a, b, c, d, e, f, g, h, i, j, k)
-
-
-def _twelve(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any, m: Any) -> Any:
-    return callee(a, b, c, d, e, f, g, h, i, j, k, m)
-
-
 @cache
 def row_entries() -> tuple[Kernel, Kernel]:
     """`row_of_keys` and `row_of_joined`, without the look at each argument at every call."""
@@ -355,11 +362,11 @@ def row_entries() -> tuple[Kernel, Kernel]:
         quiet = np.errstate(over="ignore")
         return quiet(row_of_keys), quiet(row_of_joined)
     keys, reals, noticed = np.zeros(1, np.uint64), np.zeros(1), (np.zeros(1, np.uint32), np.zeros(1, np.int64))
-    rest = *noticed, np.zeros((1, 5), np.int64), np.zeros(1, np.int32), 18, False, True
+    rest = *noticed, np.zeros((1, REPORT), np.int64), np.zeros(1, np.int32), 18, False, True
     row = np.zeros(1, np.int32), reals
     layout = Layout(keys, keys, keys, np.zeros((0, 2), np.int64), keys, reals)
     data = np.frombuffer(b" ", np.uint8)
     return (
-        entry_point(row_of_keys, keys, reals, *row, *rest, template=_eleven, nogil=False),
-        entry_point(row_of_joined, data, layout, reals, *row, *rest, template=_twelve, nogil=False),
+        entry_point(row_of_keys, keys, reals, *row, *rest, nogil=False),
+        entry_point(row_of_joined, data, layout, reals, *row, *rest, nogil=False),
     )

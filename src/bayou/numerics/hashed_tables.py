@@ -10,24 +10,29 @@ from numpy.typing import NDArray
 
 from bayou.contracts import SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
+from bayou.numerics.finite import count_larger
+from bayou.numerics.hashed_columns import KEYS, NUMBERS, VIEWS, Sources, no_sources
 from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
 from bayou.numerics.hashed_names import feature_of as feature_of  # noqa: PLC0414  # for estimators too
 from bayou.numerics.hashed_rows import STAMPS, Tokens, no_places, rows_of_keys
 from bayou.numerics.hashed_tokens import token_keys, tokens_of
-from bayou.numerics.hashing import combine, number_keys, wrapping
+from bayou.numerics.hashing import wrapping
 from bayou.numerics.table_columns import (
     Column,
     Offsets,
     Piece,
+    Views,
     arrow_table,
     column_names,
     column_of,
-    frozen,
     row_count,
     text_of,
 )
 
-BLOCK = 4096  # rows whose keys are made at once, so that they stay near
+BLOCK = 4096  # rows that are made at once, so that they are near when they are learnt
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+NEAR = 128  # rows whose keys are made at once, so that the nearest cache holds them
+NO_TOKENS = Tokens(np.zeros((0, 1), np.int64), np.zeros(0, np.uint64), np.zeros(0))
 
 
 class Settings(NamedTuple):
@@ -49,7 +54,7 @@ class HashedTable:
         table = arrow_table(table)
         self.settings, self.names, self.dtype = settings, names, dtype
         self.n_rows = row_count(table) if column_names(table) or not numbers else len(next(iter(numbers.values())))
-        self.numbers = {name: _number(name, values, self.n_rows) for name, values in numbers.items()}
+        self.numbers = {name: _as_long(name, values, self.n_rows) for name, values in numbers.items()}
         others = [name for name in column_names(table) if name not in numbers]
         self.slots = [*numbers, *(name for name in others if name not in settings.text)]
         self.texts = [name for name in others if name in settings.text]
@@ -60,15 +65,48 @@ class HashedTable:
         for name in settings.text:
             if name not in self.texts:
                 raise InvalidFeatures(f"`text` must name columns that are text; {name!r} is not among {others}.")
-        self.keys = np.empty((min(BLOCK, max(self.n_rows, 1)), len(self.slots)), np.uint64)
-        self.values = np.empty((len(self.keys), len(numbers)))
-        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint16)  # those of the names are for single rows
+        self.keys, self.values = np.empty((NEAR, len(self.slots)), np.uint64), np.empty((NEAR, len(numbers)))
+        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint8)  # those of the names are for single rows
+        self.sources, self.made = self._sources()
+
+    def _sources(self) -> tuple[Sources, dict[int, NDArray[np.uint64]]]:
+        """Where the columns lie, and room for the keys of those that no kernel reads: `_make` makes them."""
+        sources, made = no_sources(len(self.slots)), {}
+        for slot, name in enumerate(self.slots):
+            sources.names[slot], sources.missing[slot] = self.features[name]
+            pieces = self.columns.get(name, ())
+            if name in self.numbers:
+                sources.kinds[slot], sources.items[slot] = NUMBERS, address_of(self.numbers[name])
+            elif len(pieces) == 1 and isinstance(pieces[0], Views) and not pieces[0].buffers:
+                views = pieces[0]
+                sources.kinds[slot], sources.items[slot] = VIEWS, address_of(views.views[2 * views.offset :])
+                if views.valid.size:
+                    sources.valid[slot], sources.bits[slot] = address_of(views.valid), views.offset
+            else:
+                made[slot] = np.empty((min(BLOCK, max(self.n_rows, 1)), 1), np.uint64)
+                sources.kinds[slot] = KEYS
+        return sources, made
+
+    def _make(self, first: int, count: int) -> None:
+        """Keys of some rows of the columns that no kernel reads."""
+        for slot, keys in self.made.items():
+            name, missing = self.features[self.slots[slot]]
+            for piece, low, size, row in self._pieces(self.slots[slot], first, count):
+                piece.hash_into(low, size, name, missing, keys, row, 0)
+            # Items are counted from the first row of the table on.
+            self.sources.items[slot] = np.uint64((keys.ctypes.data - keys.itemsize * first) % 2**64)
 
     def _slots_of(self, pair: tuple[str, str]) -> list[int]:
         for name in pair:
             if name not in self.order:
                 raise InvalidFeatures(f"`interactions` must name columns; {name!r} is not among {self.order}.")
         return [self.order.index(name) for name in pair]
+
+    def chunks(self, rows: slice, learn: bool, chunk_rows: int = BLOCK) -> Iterator[tuple[slice, SparseRows]]:
+        """Some rows, so many at a time: which of them, and these."""
+        for first in range(rows.start, rows.stop, chunk_rows):
+            count = min(chunk_rows, rows.stop - first)
+            yield slice(first - rows.start, first - rows.start + count), self.encode(first, count, learn)
 
     def encode(self, first: int, n_rows: int, learn: bool) -> SparseRows:
         """Rows from ``first`` on."""
@@ -79,16 +117,17 @@ class HashedTable:
         at = 0
         for row in range(0, n_rows, BLOCK):
             count = min(BLOCK, n_rows - row)
-            self._fill(first + row, count)
             reports = self._reports(count)
             with wrapping():
+                self._make(first + row, count)
                 n, n_reports = rows_of_keys(
+                    self.sources,
+                    first + row,
                     self.keys,
                     self.values,
-                    tokens,
+                    tokens.since(row),
                     self.pairs,
                     count,
-                    row,
                     self.settings.bits,
                     self.settings.signed,
                     learn,
@@ -100,7 +139,7 @@ class HashedTable:
                     values[at:],
                 )
             if n_reports:
-                self._remember(first + row, reports[:n_reports], row, tokens)
+                self._remember(first + row, reports[:n_reports])
             at += n
         if not self.settings.signed and not self.numbers and np.all(values[:at] == 1.0):
             values = values[:0]
@@ -109,17 +148,6 @@ class HashedTable:
             at_values = at
         return SparseRows(starts, columns[:at], values[:at_values], 2**self.settings.bits)
 
-    def _fill(self, first: int, count: int) -> None:
-        """Keys of some rows, column by column."""
-        with wrapping():
-            for slot, name in enumerate(self.slots):
-                key, missing = self.features[name]
-                if name in self.numbers:
-                    number_keys(self.numbers[name], first, count, key, missing, self.keys, self.values, 0, slot)
-                    continue
-                for piece, low, size, row in self._pieces(name, first, count):
-                    piece.hash_into(low, size, key, missing, self.keys, row, slot)
-
     def _reports(self, count: int) -> NDArray[np.int64]:
         self.names.credit = min(self.names.credit + EARNED * count, FREE)
         return self.names.noticed.reports[: min(int(self.names.credit), MOST_REPORTS)]
@@ -127,6 +155,8 @@ class HashedTable:
     def _size(self, tokens: Tokens, n_rows: int) -> int:
         """How many entries there are at most."""
         fixed = len(self.slots)
+        if not (self.texts or self.pairs.size):
+            return fixed * n_rows
         lengths = np.diff(tokens.starts)
         total = fixed * n_rows + int(lengths.sum())
         for a, b in self.pairs.tolist():
@@ -135,6 +165,8 @@ class HashedTable:
         return total
 
     def _tokens(self, first: int, n_rows: int) -> Tokens:
+        if not self.texts:
+            return NO_TOKENS
         starts = np.zeros((len(self.texts), n_rows + 1), np.int64)
         found = [(np.zeros(0, np.uint64), np.zeros(0))]
         size = 0
@@ -156,41 +188,40 @@ class HashedTable:
                 yield piece, low - begin, high - low, low - first
             begin += piece.size
 
-    def _remember(self, first: int, reports: NDArray[np.int64], row: int, tokens: Tokens) -> None:
+    def _remember(self, first: int, reports: NDArray[np.int64]) -> None:
         self.names.credit -= len(reports)
-        for n, a, i, b, j in reports.tolist():
-            key = self._key(n, a, i, row, tokens)
-            if b >= 0:
-                key = _combined(key, self._key(n, b, j, row, tokens))
-            column = key >> (64 - self.settings.bits)
+        for n, column, a, i, b, j in reports.tolist():
             if not self.names.is_named(column):
                 label = self._label(first + n, a, i)
                 self.names.remember(column, label if b < 0 else f"{label} x {self._label(first + n, b, j)}")
-
-    def _key(self, n: int, slot: int, i: int, row: int, tokens: Tokens) -> int:
-        if slot < len(self.slots):
-            return int(self.keys[n, slot])
-        return int(tokens.keys[tokens.starts[slot - len(self.slots), row + n] + i])
 
     def _label(self, row: int, slot: int, i: int) -> str:
         name = self.order[slot]
         if name in self.numbers:
             return f"{name} is missing" if np.isnan(self.numbers[name][row]) else name
-        text = next(text_of(piece.items(low, 1)[0]) for piece, low, _, _ in self._pieces(name, row, 1))
+        [(piece, low, _, _)] = self._pieces(name, row, 1)
+        text = text_of(piece.items(low, 1)[0])
         if text is None:
             return f"{name} is missing"
         return f"{name}:{list(tokens_of(text))[i]}" if name in self.texts else f"{name}={text}"
 
 
-def _combined(a: int, b: int) -> int:
-    with wrapping():
-        return int(combine(np.uint64(a), np.uint64(b)))
+def address_of(array: NDArray[Any]) -> np.uint64:
+    """Where an array begins, which must be kept by whoever is told."""
+    return np.uint64(array.ctypes.data)
 
 
-def _number(name: str, values: Any, n_rows: int) -> Vector:
-    array = np.require(values, np.float64, ["C", "A"])
-    if array.shape != (n_rows,):
-        raise ShapeMismatch(f"the numbers {name!r} must have one value per row, {n_rows}; got shape {array.shape}.")
-    if np.isinf(array).any():
-        raise InvalidFeatures(f"the numbers {name!r} must be finite; got inf in row {int(np.argmax(np.isinf(array)))}.")
-    return frozen(array)
+def _as_long(name: str, values: Vector, n_rows: int) -> Vector:
+    if values.shape != (n_rows,):
+        raise ShapeMismatch(f"the numbers {name!r} must have one value per row, {n_rows}; got shape {values.shape}.")
+    return values
+
+
+def checked_numbers(numbers: Mapping[str, Any]) -> dict[str, Vector]:
+    """Columns of numbers as kernels take them; raises if any is infinite."""
+    arrays = {name: np.require(values, np.float64, ["C", "A", "W"]) for name, values in numbers.items()}
+    for name, array in arrays.items():
+        if array.ndim == 1 and count_larger(array, LARGEST_FLOAT) > 0.0:
+            row = int(np.argmax(np.isinf(array)))
+            raise InvalidFeatures(f"the numbers {name!r} must be finite; got inf in row {row}.")
+    return arrays

@@ -261,18 +261,6 @@ def gather_keys(
             keys[row + n, slot] = dictionary[codes[i]]
 
 
-@kernel
-def number_keys(
-    numbers: Any, first: int, count: int, key: Any, missing: Any, keys: Keys, values: Any, row: int, slot: int
-) -> None:
-    """Numbers: the key of the name, and the number; that of its absence, and 1, for NaN."""
-    for n in range(count):
-        number = numbers[first + n]
-        absent = number != number
-        keys[row + n, slot] = missing if absent else key  # without a branch that could be mispredicted
-        values[row + n, slot] = 1.0 if absent else number
-
-
 @borrowing_kernel
 def ends_in(word: Any) -> Any:
     """Where a word has separators: the highest bit of their bytes, right at least for the first of them."""

@@ -1,21 +1,31 @@
-"""What machines can do and compilers do not find by themselves: two numbers that lie side by side, as one.
+"""What machines can do and compilers do not find by themselves.
 
-In an array of rows of two numbers, which must begin where `bayou.numerics.factor.aligned` lets it:
+Two numbers that lie side by side are read as one, in an array of rows of two numbers, which must begin where
+`bayou.numerics.factor.aligned` lets it:
 
     pair_at(rows, place) -> one, two        read a row
     put_pair(rows, place, one, two)         write it
     prefetch_pair(rows, place)              have memory send it
     prefetch(array, place)                  the same for an item of any array
 
-``place`` is trusted: it is not checked against the number of rows. And short vectors that stay in registers through a
-loop: a `Writer` writes the code of a function, made known to kernels by `written`.
+What lies at an address can be read, so that one call of a kernel reads buffers of many columns, however many there are:
+
+    byte_at(address, place)                 ``place`` counts bytes,
+    word_at_address(address, place)         words of 64 bits,
+    real_at(address, place)                 numbers of double precision
+    prefetch_at(address)                    have memory send it
+
+All places are trusted. Nothing is kept alive: whoever tells an address holds what lies there. And short vectors stay in
+registers through a loop: a `Writer` writes the code of a function, made known to kernels by `written`.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -56,13 +66,18 @@ def _write(typing: Any, rows: Any, place: Any, one: Any, two: Any) -> Any:
     return types.void(rows, types.uint64, rows.dtype, rows.dtype), codegen
 
 
+def ask_memory(builder: Any, address: Any, to_write: bool) -> None:
+    """Write the instruction that has memory send what lies at an address, soon."""
+    place, number = builder.bitcast(address, ir.IntType(8).as_pointer()), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [place, number(int(to_write)), number(3), number(1)])
+
+
 def _ask(typing: Any, rows: Any, place: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         where, _, _ = _place(context, builder, signature.args[0], *arguments)
-        address, number = builder.bitcast(where, ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [address, number(1), number(3), number(1)])  # to be written, and soon
+        ask_memory(builder, where, to_write=True)
         return context.get_dummy_value()
 
     return types.void(rows, types.uint64), codegen
@@ -71,13 +86,35 @@ def _ask(typing: Any, rows: Any, place: Any) -> Any:
 def _ask_item(typing: Any, array: Any, place: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address, number = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [address, number(0), number(3), number(1)])  # to be read, and soon
+        ask_memory(builder, builder.gep(data, [arguments[1]]), to_write=False)
         return context.get_dummy_value()
 
     return types.void(array, types.int64), codegen
+
+
+def _reader(kind: Any, plain: Any, like: Any) -> Kernel:
+    """A function for kernels that reads an item of one kind."""
+
+    def typed(typing: Any, address: Any, place: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            begin = builder.inttoptr(arguments[0], context.get_data_type(kind).as_pointer())
+            return builder.load(builder.gep(begin, [arguments[1]]))
+
+        return kind(types.uint64, types.int64), codegen
+
+    def read(address: Any, place: Any) -> Any:
+        return like(plain.from_address(int(address) + int(place) * ctypes.sizeof(plain)).value)
+
+    reader: Kernel = intrinsic(typed) if COMPILED else read
+    return reader
+
+
+def _ask_at(typing: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        ask_memory(builder, builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()), to_write=False)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
 
 
 def _plain_write(rows: Any, place: int, one: float, two: float) -> None:
@@ -88,6 +125,10 @@ pair_at: Kernel = intrinsic(_read) if COMPILED else lambda rows, place: (rows[pl
 put_pair: Kernel = intrinsic(_write) if COMPILED else _plain_write
 prefetch: Kernel = intrinsic(_ask_item) if COMPILED else lambda array, place: None
 prefetch_pair: Kernel = intrinsic(_ask) if COMPILED else lambda rows, place: None
+prefetch_at: Kernel = intrinsic(_ask_at) if COMPILED else lambda address: None
+byte_at = _reader(types.uint8, ctypes.c_uint8, np.uint8)
+word_at_address = _reader(types.uint64, ctypes.c_uint64, np.uint64)
+real_at = _reader(types.float64, ctypes.c_double, float)
 
 
 class Writer:

@@ -6,18 +6,20 @@ Each takes the table of addresses that `bayou.learner` makes, then the arguments
 from functools import cache
 from typing import Any
 
-from bayou.contracts import Rule, ScalarLikelihood, VectorLikelihood
-from bayou.numerics.jit import Pointer, addresses
+from bayou.contracts import Rule, ScalarLikelihood, Vector, VectorLikelihood
+from bayou.numerics.jit import Pointer, addresses, kernel
 
 SITE = Pointer(0, ("addresses", "float", "float", "float", "numbers"), returns=3)
 LOG_DENSITY = Pointer(1, ("float", "float", "numbers"), returns=3)
 LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "numbers"), returns=4)
 EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "numbers"), returns=3)
+MOVE = Pointer(4, ("addresses", "float", "float", "float", "numbers"), returns=4)
 
 call_site = SITE.caller
 call_log_density = LOG_DENSITY.caller
 call_log_evidence = LOG_EVIDENCE.caller
 call_expected_log_density = EXPECTED_LOG_DENSITY.caller
+call_move = MOVE.caller
 
 VECTOR_SITE = Pointer(0, ("addresses", "float", *["vector"] * 5), returns=1)
 VECTOR_LOG_DENSITY = Pointer(1, ("float", *["vector"] * 4), returns=1)
@@ -30,6 +32,17 @@ call_vector_log_evidence = VECTOR_LOG_EVIDENCE.caller
 call_vector_expected_log_density = VECTOR_EXPECTED_LOG_DENSITY.caller
 
 
+@kernel
+def move(kernels: Any, y: float, mean: float, variance: float, params: Vector) -> tuple[float, float, float, float]:
+    """log E p or NaN, and what a site does to its latent: how the mean and the variance move, and what is kept of it.
+
+    The mean gains variance * step, the variance loses variance^2 * spread: it keeps the share 1 - variance * spread.
+    """
+    value, slope, precision = call_site(kernels, kernels, y, mean, variance, params)
+    kept = 1.0 / (1.0 + precision * variance)
+    return value, slope * kept, precision * kept, kept
+
+
 def scalar_kernels(likelihood: ScalarLikelihood, rule: Rule) -> Any:
     """Addresses of a rule and of the likelihood that it asks."""
     return addresses(
@@ -38,6 +51,7 @@ def scalar_kernels(likelihood: ScalarLikelihood, rule: Rule) -> Any:
             (LOG_DENSITY, likelihood.log_density),
             (LOG_EVIDENCE, likelihood.log_evidence),
             (EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
+            (MOVE, likelihood.log_evidence if rule.matches_moments else move),
         ]
     )
 

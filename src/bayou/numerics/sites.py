@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from bayou.contracts import Array, Vector
-from bayou.numerics.jit import kernel
-from bayou.numerics.pointers import call_site
+from bayou.numerics.jit import borrowing_kernel, kernel
+from bayou.numerics.pointers import call_move, call_site
 
 # A site may widen a belief, but not without bound: 1 + precision * variance stays above this.
 NARROWEST = 1e-6
@@ -53,3 +53,28 @@ def observe(
     share = weight / (1.0 + precision * blur)
     slope, precision = bounded(slope * share, precision * share, variance)
     return value, slope, precision
+
+
+@borrowing_kernel
+def moved(slope: float, precision: float, variance: float) -> tuple[float, float, float]:
+    """What a site does to its latent: step and spread of `bayou.numerics.pointers.move`, and what is kept."""
+    kept = 1.0 / (1.0 + precision * variance)
+    return slope * kept, precision * kept, kept
+
+
+@borrowing_kernel
+def observe_move(
+    kernels: Any, params: Vector, y: float, mean: float, variance: float, blur: float, weight: float
+) -> tuple[float, float, float, float]:
+    """log E p(y | f) or NaN, step, spread and what is kept, of one example or of a piece of it.
+
+    The same as `observe` and `moved`, without the divisions that undo each other where a rule matches moments.
+    """
+    value, step, spread, kept = call_move(kernels, kernels, y, mean, variance + blur, params)
+    if blur == 0.0 and weight == 1.0 and abs(step) + abs(spread) < LARGEST and kept < 1.0 / NARROWEST:
+        return value, step, spread, kept
+    slope, precision = bounded(step / kept, spread / kept, variance + blur)
+    share = weight / (1.0 + precision * blur)
+    slope, precision = bounded(slope * share, precision * share, variance)
+    step, spread, kept = moved(slope, precision, variance)
+    return value, step, spread, kept

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
+from struct import unpack
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,12 +79,12 @@ class Views(Piece):
     def _item(self, i: int) -> str | None:
         if not told(self.valid, i):
             return None
-        low, high = int(self.views[2 * i]), int(self.views[2 * i + 1])
-        length = low & 0xFFFFFFFF
+        view = self.views[2 * i : 2 * i + 2].tobytes()  # the length, then the bytes or where they are
+        length, _, buffer, begin = unpack("<4I", view)
         if length <= 12:
-            return ((low >> 32) | (high << 32)).to_bytes(12, "little")[:length].decode(errors="replace")
-        data = self.buffers[high & 0xFFFFFFFF][high >> 32 : (high >> 32) + length]
-        return data.tobytes().decode(errors="replace")
+            return view[4 : 4 + length].decode(errors="replace")
+        data: bytes = self.buffers[buffer][begin : begin + length].tobytes()
+        return data.decode(errors="replace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +342,7 @@ def list_piece(values: Sequence[Any]) -> Offsets:
 def text_of(value: Any) -> str | None:
     """The text that a category is hashed as; None if it is missing."""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # of a kind of its own, as an Enum's, too
     if value is None or type(value).__name__ == "NAType" or value != value:  # pandas' NA says nothing of itself
         return None
     if isinstance(value, (bool, np.bool_)):

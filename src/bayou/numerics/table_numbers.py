@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from bayou.contracts import Vector
-from bayou.numerics.table_columns import column_names
+from bayou.numerics.hashing import Bytes, is_missing
+from bayou.numerics.jit import kernel
+from bayou.numerics.table_columns import column_names, raw
+
+# What Arrow calls them, and numpy; all other kinds are converted by Arrow.
+PLAIN = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)} | {
+    f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 
 
 def number_names(table: Any) -> list[str]:
@@ -43,7 +50,30 @@ def _numbers(table: Any, name: str) -> Vector:
     if hasattr(column, "iloc"):  # pandas
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(column).__module__.startswith("pyarrow"):
-        return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
+        return _arrow_numbers(column)
     if hasattr(column, "to_numpy"):  # polars, which makes NaN of what is missing
         return np.asarray(column.to_numpy(), dtype=np.float64)
     return np.asarray(column, dtype=np.float64)
+
+
+def _arrow_numbers(column: Any) -> Vector:
+    """What Arrow's own conversion gives, in a third of its time."""
+    if str(column.type) not in PLAIN:
+        return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
+    numbers, at = np.empty(len(column)), 0
+    for chunk in getattr(column, "chunks", [column]):
+        valid, values = chunk.buffers()
+        part = numbers[at : at + len(chunk)]
+        part[...] = raw(values, PLAIN[str(column.type)])[chunk.offset : chunk.offset + len(chunk)]
+        if chunk.null_count:
+            blank(raw(valid, np.uint8), chunk.offset, part)
+        at += len(chunk)
+    return numbers
+
+
+@kernel
+def blank(valid: Bytes, first: int, numbers: Vector) -> None:
+    """NaN where Arrow's bitmap, from its bit ``first`` on, has nothing."""
+    for n in range(numbers.size):
+        if is_missing(valid, first + n):
+            numbers[n] = np.nan

@@ -22,16 +22,16 @@ from bayou.numerics.pair_rows import move_pairs, sum_pairs
 from bayou.numerics.passes import passes
 from bayou.numerics.pointers import call_vector_site
 from bayou.numerics.priors import Scales, check_forgetting, check_prior, per_weight
-from bayou.numerics.sites import bounded, observe, pieces, smallest_variance
+from bayou.numerics.sites import bounded, moved, observe_move, pieces, smallest_variance
 from bayou.numerics.sparse_checks import are_sound
 
 # So many rows ahead the weights of a row are asked for: time enough for memory, not so much that they are gone again.
 AHEAD = 4
+# Weights of so many bytes lie in caches or near them, where the next row is early enough.
+CACHED = 2**21
 # So many rows are looked at before they are learnt, where that is asked for: they are still near.
 TOGETHER = 64
 PER_LINE = 16  # columns of 4 bytes that memory sends at once
-# Weights of so many bytes lie in the second cache, where asking costs more than waiting.
-CACHED = 2**21
 
 
 class SparseDiagonalBelief(NamedTuple):
@@ -73,28 +73,30 @@ def scatter(belief: SparseDiagonalBelief, missing: Mask) -> float:
 @vectorized_kernel
 def absorb(belief: SparseDiagonalBelief, x: Array, slope: float, precision: float, variance: float) -> None:
     """Move the belief by one site of a row told in full."""
-    site = narrowed(belief.weights, slope, precision, variance)
+    step, spread, kept = moved(slope, precision, variance)
+    site = narrowed(belief.weights, step, spread, kept, variance)
     for j in range(x.size):
         move(belief.weights, j, x[j], site)
 
 
 @borrowing_kernel
-def narrowed(weights: Array, slope: float, precision: float, variance: float) -> tuple[Any, Any, Any, Any, Any]:
-    """What `move` needs of a site, in the precision of the weights: step, gain, spread, variance, floor."""
-    gain = 1.0 / (1.0 + precision * variance)
+def narrowed(
+    weights: Array, step: float, spread: float, kept: float, variance: float
+) -> tuple[Any, Any, Any, Any, Any]:
+    """What `move` needs of a site, in the precision of the weights: step, kept, spread, variance, floor."""
     kind = weights.dtype.type
-    return kind(slope * gain), kind(gain), kind(gain * precision), kind(variance), kind(smallest_variance(weights))
+    return kind(step), kind(kept), kind(spread), kind(variance), kind(smallest_variance(weights))
 
 
 @borrowing_kernel
 def move(weights: Array, j: Any, x: Any, site: tuple[Any, Any, Any, Any, Any]) -> None:
     """One weight, as `move_pairs` moves many."""
-    step, gain, spread, variance, floor = site
+    step, kept, spread, variance, floor = site
     known = weights[j, 1]
     direction = known * x
     others = max(variance - direction * x, floor)
     weights[j, 0] += step * direction
-    weights[j, 1] = max(known * (gain + spread * others), floor)
+    weights[j, 1] = max(known * (kept + spread * others), floor)
 
 
 @vectorized_kernel
@@ -127,23 +129,24 @@ def sparse_absorb(
     begin: int,
     end: int,
     constant: float,
-    slope: float,
-    precision: float,
+    step: float,
+    spread: float,
+    kept: float,
     variance: float,
 ) -> None:
     """Move the belief by one site of one row."""
-    site = narrowed(weights, slope, precision, variance)
-    step, gain, spread, narrow_variance, floor = site
-    move_pairs(weights, columns, values, begin, end, step, gain, spread, narrow_variance, floor)
+    site = narrowed(weights, step, spread, kept, variance)
+    move_pairs(weights, columns, values, begin, end, *site)
     if constant != 0.0:
         move(weights, weights.shape[0] - 1, weights.dtype.type(constant), site)
 
 
 @borrowing_kernel
 def ask_for(weights: Array, starts: Any, columns: Any, n: int) -> None:
-    """Have memory send the weights of a row some rows ahead, if they are so many that caches do not hold them."""
-    if weights.size * weights.itemsize > CACHED and n + AHEAD < starts.size - 1:
-        for k in range(starts[n + AHEAD], starts[n + AHEAD + 1]):
+    """Have memory send the weights of a row soon to come: while the site of row n is worked out, after its sums."""
+    coming = n + (AHEAD if weights.size * weights.itemsize > CACHED else 1)
+    if coming < starts.size - 1:
+        for k in range(starts[coming], starts[coming + 1]):
             prefetch_pair(weights, np.uint32(columns[np.uint64(k)]))
 
 
@@ -155,12 +158,6 @@ def ask_for_entries(columns: Any, values: Array, begin: int, end: int) -> None:
         prefetch(columns, k)
         if values.size:
             prefetch(values, k)
-
-
-@borrowing_kernel
-def sound_from(n: int, starts: Any, columns: Any, values: Array, n_columns: int) -> bool:
-    """Whether the next rows are such that they, and what is asked for ahead of them, may be trusted."""
-    return are_sound(starts, columns, values, n, min(n + TOGETHER + AHEAD, starts.size - 1), n_columns)
 
 
 @borrowing_kernel
@@ -201,7 +198,6 @@ def learn_sparse(
             and not are_sound(starts, columns, values, n, min(n + TOGETHER, rows), n_columns)
         ):
             return n
-        ask_for(weights, starts, columns, n)
         begin, end = starts[n], starts[n + 1]
         if careful:
             ask_for_entries(columns, values, begin, end)
@@ -211,10 +207,12 @@ def learn_sparse(
             mean, variance = sparse_marginal(weights, columns, values, begin, end, constant)
             if not abs(mean + variance) < np.inf:
                 return n
-            value, slope, precision = observe(kernels, params, targets[n], mean, variance, 0.0, count / parts)
+            if part == 0:
+                ask_for(weights, starts, columns, n)
+            value, step, spread, kept = observe_move(kernels, params, targets[n], mean, variance, 0.0, count / parts)
             if part == 0:
                 record[n, 0], record[n, 1], record[n, 2] = mean, variance, value
-            sparse_absorb(weights, columns, values, begin, end, constant, slope, precision, variance)
+            sparse_absorb(weights, columns, values, begin, end, constant, step, spread, kept, variance)
     return rows
 
 
@@ -262,9 +260,8 @@ def learn_sparse_vector(
                     record[c, n, 0], record[c, n, 1], record[c, n, 2] = mean[c], variance[c], value
                 share = count / parts
                 slope_c, precision_c = bounded(slope[c] * share, precision[c] * share, variance[c])
-                sparse_absorb(
-                    belief.weights[c], columns, values, begin, end, constant, slope_c, precision_c, variance[c]
-                )
+                step, spread, kept = moved(slope_c, precision_c, variance[c])
+                sparse_absorb(belief.weights[c], columns, values, begin, end, constant, step, spread, kept, variance[c])
     return rows
 
 

@@ -43,5 +43,6 @@ class MomentMatching(Rule):
     """
 
     needs_slope = False
+    matches_moments = True
     site = staticmethod(site)
     vector_site = staticmethod(vector_site)
