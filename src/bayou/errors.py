@@ -6,8 +6,10 @@
     ├── InvalidFeatures(ValueError)    features that are not finite numbers
     ├── ShapeMismatch(ValueError)      the wrong number of features, rows or weights
     ├── ImproperBelief(ValueError)     a belief that would not be a distribution
+    ├── InvalidPrediction(ValueError)  probabilities or intervals that cannot be such
     ├── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
     └── StreamError(ValueError)        a file of rows that is missing, damaged, empty or of other columns
+    CalibrationWarning(UserWarning)    probabilities or intervals that do not keep what they promise
     SlowSchedule(UserWarning)          steps that become small too soon for the error to fall as fast as it could
 
 Every message names the thing, what was required and what came. An error leaves the model as it was.
@@ -38,12 +40,20 @@ class ImproperBelief(BayouError, ValueError):
     """A belief that would not be a distribution."""
 
 
+class InvalidPrediction(BayouError, ValueError):
+    """Probabilities or intervals that cannot be such."""
+
+
 class ModelFileError(BayouError, ValueError):
     """A model file that is damaged, foreign or too new."""
 
 
 class StreamError(BayouError, ValueError):
     """A file of rows that is missing, damaged, empty or of other columns."""
+
+
+class CalibrationWarning(UserWarning):
+    """Probabilities or intervals that do not keep what they promise."""
 
 
 class SlowSchedule(UserWarning):

@@ -1,0 +1,512 @@
+"""Learners that differ in what a user would otherwise have to tune, weighed by how well they explain the stream.
+
+    predict with every member -> mix by what is believed of each -> (y) -> every member learns, and all are weighed
+
+Each member's log evidence says how well its settings explain the stream so far. The members share the features, and one
+compiled pass takes rows through all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayou.bank_changes import Change, ChangePoint, Snapshots
+from bayou.bank_found import told
+from bayou.bank_layout import extended, plan_of, prior_of, room_for
+from bayou.bank_merging import combined, retold, retold_targets, slice_of
+from bayou.contracts import Mask, Matrix, State, Vector
+from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
+from bayou.learner import rows_and_mask
+from bayou.members import Member
+from bayou.mixed_prediction import MixedPrediction
+from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief
+from bayou.numerics.bank_weights import BLOCK, foresee
+from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
+from bayou.numerics.finite import any_large
+from bayou.numerics.jit import COMPILED, entry_point
+from bayou.numerics.pointers import scalar_kernels
+from bayou.numerics.validation import checked_weights
+from bayou.rules import MomentMatching
+
+# How often the best member may change, per row: never, and up to every tenth.
+SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+_NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
+_EQUAL_WEIGHTS: Vector = np.zeros(0)
+_ENTRIES: dict[str, Any] = {}
+
+
+class Forecast(NamedTuple):
+    """What a bank has said of one example whose target comes later: `Bank.learn_late` takes it with the target.
+
+    ``step`` is when: how many examples were forecast or learnt before. ``shares`` are what each chain (k, m) foresaw.
+    """
+
+    features: Matrix
+    missing: Mask
+    past: Vector
+    record: Matrix
+    shares: Matrix
+    step: int
+    prediction: MixedPrediction
+
+
+class Bank:
+    """Members that learn side by side from a stream, and say what the mixture of them says.
+
+    ``switching`` are rates, per row, at which the best member may change; they are weighed as the members are. With a
+    ``budget``, in microseconds per row, members sleep while they are hopeless, and are tried again now and then;
+    without one none sleeps. The memory is fixed when it is made. ``learn_many`` is the same as a loop of ``learn_one``,
+    in chunks of any size. A bad input raises before anything is learnt.
+
+    >>> from bayou import Bank, Member, Probit
+    >>> bank = Bank([Member(Probit(), drift) for drift in (0.0, 1e-4, 1e-2)], n_features=2)
+    >>> _ = bank.learn_many([[1.0, 0.5], [-1.0, 0.2], [0.7, -1.0]], [1, -1, 1])
+    >>> round(bank.predict_one([1.0, 0.0]).mean, 2)
+    0.6
+    >>> bank.weights.round(2)
+    array([0.33, 0.33, 0.33])
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        n_features: int,
+        switching: Sequence[float] = SWITCHING,
+        budget: float | None = None,
+    ) -> None:
+        self.members, self.switching = tuple(members), tuple(float(rate) for rate in switching)
+        self.budget = budget
+        self._check_specs(n_features)
+        self.n_features, self.n_examples, self.log_evidence = int(n_features), 0, 0.0
+        self.plan = plan_of(self.members, self.n_features, self.switching, budget)
+        self.belief = prior_of(self.members, self.plan, self.n_features)
+        self.snapshots = Snapshots(self.n_features)
+        self._prepare()
+
+    def _check_specs(self, n_features: int) -> None:
+        if not self.members or not all(isinstance(member, Member) for member in self.members):
+            raise InvalidSpec(f"`members` must be one or more of Member(...); got {self.members!r}.")
+        ranges = {member.likelihood.target_range for member in self.members}
+        if len(ranges) > 1:
+            raise InvalidSpec(f"`members` must have likelihoods of the same targets; got ranges {sorted(ranges)}.")
+        if not self.switching or not all(0.0 <= rate <= 1.0 for rate in self.switching):
+            raise InvalidSpec(f"`switching` must be one or more rates from 0 to 1; got {self.switching!r}.")
+        if not (isinstance(n_features, (int, np.integer)) and n_features >= 1):
+            raise InvalidSpec(f"`n_features` must be a whole number, at least 1; got {n_features!r}.")
+        if not (self.budget is None or self.budget > 0.0):
+            raise InvalidSpec(f"`budget` must be a number of microseconds above 0, or None; got {self.budget!r}.")
+
+    def _prepare(self) -> None:
+        """Compile what is not yet on disk, and lay out what every call needs."""
+        kinds = {type(member.likelihood): member.likelihood for member in self.members}
+        tables = {kind: scalar_kernels(likelihood, MomentMatching()) for kind, likelihood in kinds.items()}
+        kernels = [tables[type(member.likelihood)] for member in self.members]
+        self._kernels: Any = np.array(kernels) if COMPILED else kernels
+        params = [member.likelihood.params for member in self.members]
+        self._params = np.zeros((len(params), max(1, *(part.size for part in params))))
+        for row, part in zip(self._params, params, strict=True):
+            row[: part.size] = part
+        self._room = room_for(self.members, self.plan)
+        self._one, self._evidence = self._said_of(1), np.empty(1)
+        if not _ENTRIES:  # arguments have the same types in every bank
+            _ENTRIES.update(self._entries())
+        self._predict, self._foresee, self._learn = (_ENTRIES[name] for name in ("predict", "foresee", "learn"))
+        self._forecast, self._learn_late = _ENTRIES["forecast"], _ENTRIES["learn_late"]
+
+    def _entries(self) -> dict[str, Any]:
+        rows, (record, shares) = np.zeros((1, self.n_features)), self._one
+        known, room = (self.belief, self.plan), self._room
+        given = self._kernels, self._params, rows, _NONE_MISSING, np.zeros(1), _EQUAL_WEIGHTS
+        late = rows, _NONE_MISSING, self.belief.past, 0.0, 0.0, record, self.belief.chains, 0.0, room
+        asked = self._kernels, self._params, rows, _NONE_MISSING
+        return {
+            "predict": entry_point(predict_bank, *known, *asked, 0.0, record, room),
+            "foresee": entry_point(foresee, *known, 0.0, room.shares),
+            "learn": entry_point(learn_bank, *known, *given, record, shares, np.zeros(1), room),
+            "forecast": entry_point(forecast_bank, *known, *asked, record, self.belief.chains, room),
+            "learn_late": entry_point(learn_late, *known, self._kernels, self._params, *late),
+        }
+
+    def _said_of(self, n: int) -> tuple[Matrix, Matrix]:
+        """Room for what members say of so many rows, and for their shares."""
+        return np.empty((n, len(self.members), N_RECORDS)), np.empty((n, len(self.members)))
+
+    @property
+    def likelihood(self) -> Any:
+        """That of the first member: all take the same targets."""
+        return self.members[0].likelihood
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether all members learn the size of the noise."""
+        return all(member.learns_noise for member in self.members)
+
+    # --- what was found
+
+    @property
+    def n_steps(self) -> int:
+        """How many examples were forecast or learnt."""
+        return int(self.belief.pulse[STEPS])
+
+    @property
+    def weights(self) -> Vector:
+        """What is believed of each member: its probability."""
+        weights: Vector = self.belief.chains.sum(axis=0)
+        return weights
+
+    @property
+    def awake(self) -> Mask:
+        """Which members are awake."""
+        awake: Mask = self.belief.rest <= 0.0
+        return awake
+
+    @property
+    def switching_weights(self) -> Vector:
+        """What is believed of each rate of switching."""
+        weights: Vector = self.belief.chains.sum(axis=1)
+        return weights
+
+    def settings(self, name: str) -> dict[Any, float]:
+        """How probable each value of a setting is: "drift", "prior_variance", or a field of the likelihoods.
+
+        Members whose likelihood has no such field count under None.
+
+        >>> from bayou import Bank, FlipProbit, Member, Probit
+        >>> bank = Bank([Member(Probit()), Member(FlipProbit(0.1)), Member(FlipProbit(0.1), drift=1e-3)], n_features=1)
+        >>> bank.settings("flip_rate")
+        {None: 0.3333333333333333, 0.1: 0.6666666666666666}
+        """
+        found: dict[Any, float] = {}
+        for member, weight in zip(self.members, self.weights.tolist(), strict=True):
+            value = getattr(member, name, getattr(member.likelihood, name, None))
+            found[value] = found.get(value, 0.0) + weight
+        if set(found) == {None}:
+            raise InvalidSpec(f"`name` must be a setting of some member; got {name!r}.")
+        return found
+
+    @property
+    def drift_probability(self) -> float:
+        """How probable it is that the stream drifts at all: that a member whose weights walk is the best, or one that
+        began anew.
+        """
+        moves = self.plan.drift > 0.0
+        moves |= (self.plan.restarts > 0) & (self.belief.born > 0.0)
+        return float(self.weights[moves].sum())
+
+    def change_points(self) -> list[ChangePoint]:
+        """Rows at which all has changed, with how probable that was when it was most: the latest 64 of those found."""
+        count, most = int(self.belief.pulse[CHANGES]), len(self.belief.changes)
+        kept = [self.belief.changes[i % most] for i in range(max(count - most, 0), count)]
+        return [ChangePoint(int(row), float(probability)) for row, probability in kept]
+
+    def weights_of_inputs(self, scales: Vector | None = None) -> tuple[Vector, Matrix]:
+        """Mean and covariance of the weights of the inputs, by the members that have no waves, each times its scale.
+
+        They are weighed by what they gave to the latest targets: chains believe all alike who are not the best.
+        """
+        shares = self._shares_of_plain()
+        d, factors = self.n_features, np.ones(len(shares)) if scales is None else scales
+        parts = [(m, share) for m, share in enumerate(shares.tolist()) if share > 0.0]
+        means = {m: factors[m] * self.mean_of(m)[:d] for m, _ in parts}
+        mean: Vector = np.sum([share * means[m] for m, share in parts], axis=0)
+        covariance = np.zeros((d, d))
+        for m, share in parts:
+            noise = self.belief.noise[m, 1] / self.belief.noise[m, 0] if self.members[m].learns_noise else 1.0
+            apart = means[m] - mean
+            covariance += share * (factors[m] ** 2 * noise * self.covariance_of(m)[:d, :d] + np.outer(apart, apart))
+        return mean, covariance
+
+    def _shares_of_plain(self) -> Vector:
+        """What is believed of each member among those that are linear in the inputs and have not begun anew."""
+        for wanted in (self.awake & (self.plan.group < 0) & (self.plan.restarts == 0), self.plan.group < 0, self.awake):
+            if wanted.any():
+                break
+        merit = np.where(wanted, self.belief.merit, -np.inf)
+        relative = np.exp(merit - merit.max())
+        shares: Vector = relative / relative.sum()
+        return shares
+
+    def what_changed(self, since: int = 0) -> list[Change]:
+        """How the weight of each input has moved since a row, those that moved by most deviations first."""
+        return self.snapshots.changes(self.weights_of_inputs(), since)
+
+    def found(self) -> str:
+        """What was found, in some lines for people."""
+        return told(self)
+
+    def mean_of(self, m: int) -> Vector:
+        """What a member expects of its weights."""
+        at = self.plan.at[m]
+        mean: Vector = self.belief.mean[at : at + self.plan.size[m]]
+        return mean
+
+    def covariance_of(self, m: int) -> Matrix:
+        """The covariance of a member's weights."""
+        size, square = self.plan.size[m], self.plan.square[m]
+        covariance: Matrix = self.belief.covariance[square : square + size * size].reshape(size, size)
+        return covariance
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is believed: as many however long the stream."""
+        return sum(array.nbytes for array in (*self.belief, *self.plan)) + self.snapshots.nbytes
+
+    # --- predicting
+
+    def predict_one(self, features: ArrayLike, ahead: float = 0.0) -> MixedPrediction:
+        """What is known of the target of one example."""
+        return self._predicted(*self._rows(np.atleast_2d(np.asarray(features, np.float64)), None), ahead, True)
+
+    def predict_many(self, features: ArrayLike, missing: Mask | None = None, ahead: float = 0.0) -> MixedPrediction:
+        """What is known of the target of each row, if it is the next; or one so many steps ``ahead`` of that."""
+        return self._predicted(*self._rows(features, missing), ahead, False)
+
+    def _predicted(self, rows: Matrix, mask: Mask, ahead: float, single: bool) -> MixedPrediction:
+        if not (math.isfinite(ahead) and ahead >= 0.0):
+            raise InvalidSpec(f"`ahead` must be a number of steps, at least 0; got {ahead!r}.")
+        any_large(rows)
+        record, _ = self._said_of(len(rows))
+        asked = self._kernels, self._params, rows, mask, float(ahead), record, self._room
+        self._predict(self.belief, self.plan, *asked)
+        shares = np.empty(len(self.members))
+        self._foresee(self.belief, self.plan, float(ahead), shares)
+        return self._said(record, np.broadcast_to(shares, record.shape[:2]), single, asked=True)
+
+    def _said(
+        self,
+        record: Matrix,
+        shares: Matrix,
+        single: bool = False,
+        evidence: Vector | None = None,
+        asked: bool = False,
+    ) -> MixedPrediction:
+        likelihoods = [member.likelihood for member in self.members]
+        return MixedPrediction(likelihoods, record, shares, single, evidence, asked)
+
+    # --- learning
+
+    def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> MixedPrediction:
+        """Learn from one example; returns the prediction made before the target was used."""
+        row = np.atleast_2d(np.asarray(features, np.float64))
+        return self._learn_rows(row, np.array([y], np.float64), checked_weights([weight], 1), None, single=True)
+
+    def learn_many(
+        self,
+        features: ArrayLike,
+        targets: ArrayLike,
+        weights: ArrayLike | None = None,
+        missing: Mask | None = None,
+    ) -> MixedPrediction:
+        """Learn from the rows in order; returns the predictions made before each target was used.
+
+        ``missing`` marks features that are unknown: they count as drawn from N(0, 1), independent of all others.
+        """
+        wanted = np.require(targets, np.float64, ["C", "W"])
+        counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, wanted.size)
+        return self._learn_rows(features, wanted, counts, missing)
+
+    def _learn_rows(
+        self, features: ArrayLike, targets: Vector, counts: Vector, missing: Mask | None, single: bool = False
+    ) -> MixedPrediction:
+        rows, mask = self._rows(features, missing)
+        if targets.shape != (len(rows),):
+            raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {targets.shape}.")
+        for likelihood in {member.likelihood for member in self.members}:
+            likelihood.check_targets(targets)
+        before = [array.copy() for array in self.belief] if any_large(rows) else None
+        record, shares = self._said_of(len(rows))
+        evidence = np.empty(len(rows))
+        start = 0
+        while start < len(rows):
+            part = slice(start, min(start + self.snapshots.until_next(self.n_examples + start), len(rows)))
+            given = rows[part], mask[part], targets[part], counts[part], record[part], shares[part], evidence[part]
+            done = self._learn(self.belief, self.plan, self._kernels, self._params, *given, self._room)
+            if done < part.stop - part.start:
+                self._refuse(start + done, before)
+            start = part.stop
+            self.snapshots.look(self.n_examples + start, self.weights_of_inputs)
+        self.n_examples += len(rows)
+        self.log_evidence += float(evidence.sum())
+        return self._said(record, shares, single, evidence)
+
+    def learn_row(self, row: Vector, mask: Mask, y: float) -> None:
+        """Learn from finite features, with a mask of one row or none, and a legal target: none of them is checked."""
+        record, shares = self._one
+        given = row.reshape(1, -1), mask, np.array([y], np.float64), _EQUAL_WEIGHTS, record, shares, self._evidence
+        if not self._learn(self.belief, self.plan, self._kernels, self._params, *given, self._room):
+            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
+        self.n_examples += 1
+        self.log_evidence += float(self._evidence[0])
+        self.snapshots.look(self.n_examples, self.weights_of_inputs)
+
+    def _refuse(self, row: int, before: list[Any] | None) -> None:
+        """Go back to what was believed, and say why."""
+        for array, saved in zip(self.belief, before or self.belief, strict=True):
+            array[...] = saved
+        raise ImproperBelief(
+            f"row {row} has a latent that is not finite: its features are too large for what is believed of the "
+            "weights. No row was learnt."
+        )
+
+    def forecast(self, features: ArrayLike, missing: Mask | None = None) -> Forecast:
+        """Say what is known of an example whose target comes later, and let its time pass."""
+        given = np.atleast_2d(np.asarray(features, np.float64))
+        rows, mask = self._rows(given.copy(), None if missing is None else np.atleast_2d(missing))
+        if len(rows) != 1:
+            raise ShapeMismatch(f"`features` must be one example; got {len(rows)}.")
+        any_large(rows)
+        past = self.belief.past.copy()
+        record, of_chains = self._said_of(1)[0], np.empty_like(self.belief.chains)
+        asked = self._kernels, self._params, rows, mask, record, of_chains, self._room
+        self._forecast(self.belief, self.plan, *asked)
+        said = self._said(record, of_chains.sum(axis=0, keepdims=True), single=True, asked=True)
+        return Forecast(rows, mask, past, record, of_chains, self.n_steps, said)
+
+    def learn_late(self, forecast: Forecast, y: float, then: float | None = None) -> None:
+        """Learn the target of an example that was forecast, once, however many were since.
+
+        Members are weighed by what they said when they were asked. Weights may have walked since: so much less does the
+        target tell of what they are now. Learnt at once it is the same as by `learn_one`. ``then`` is the target in the
+        units of the forecast, if these were others.
+        """
+        for likelihood in {member.likelihood for member in self.members}:
+            likelihood.check_targets(np.array([y], np.float64))
+        rows, mask, past, record, shares, step, _ = forecast
+        if record.shape[:2] != (1, len(self.members)) or rows.shape != (1, self.n_features) or step > self.n_steps:
+            raise ShapeMismatch("`forecast` must be one of this bank.")
+        in_units_then = float(y if then is None else then)
+        said = rows, mask, past, float(y), in_units_then, record, shares, float(self.n_steps - step), self._room
+        value = self._learn_late(self.belief, self.plan, self._kernels, self._params, *said)
+        if value != value:
+            raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
+        self.n_examples += 1
+        self.log_evidence += value
+        self.snapshots.look(self.n_examples, self.weights_of_inputs)
+
+    def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Matrix, Mask]:
+        return rows_and_mask(features, missing, self.n_features, np.float64)  # type: ignore[return-value]  # of float64
+
+    # --- other inputs, other units, other banks
+
+    def extend(self, n_features: int) -> None:
+        """Make room for more inputs, of which nothing is known but the prior."""
+        if n_features < self.n_features:
+            raise ShapeMismatch(f"`n_features` can only grow from {self.n_features}; got {n_features}.")
+        wider = plan_of(self.members, n_features, self.switching, self.budget)
+        self.belief = extended(self.members, self.belief, self.plan, wider, self.n_features)
+        self.plan, self.n_features = wider, n_features
+        self.snapshots.extend(n_features)
+        self._prepare()
+
+    def retell(self, scale: Vector, shift: Vector) -> None:
+        """Go on with inputs that are told otherwise: see `bayou.contracts.Posterior.retell`. Waves stay as they are."""
+        retold(self.belief, self.plan, scale, shift)
+        self.snapshots.retell(scale, shift)
+
+    def retell_targets(self, ratio: float, shift: float) -> None:
+        """Go on with targets that are ``ratio * y + shift``, by members that learn the noise.
+
+        Without a shift the first input may be anything; else it is the constant 1.
+        """
+        retold_targets(self.belief, self.plan, self.n_features, ratio, shift)
+        belief = self.belief
+        belief.pulse[USUAL] += math.log(ratio)
+        belief.pulse[LOSS] += (belief.pulse[LEARNT] % BLOCK) * math.log(ratio)
+        self.snapshots.retell_targets(ratio, shift)
+
+    def begin_waves(self) -> None:
+        """Draw waves anew, for the inputs as they are told now; their members begin anew, believed as they were."""
+        fresh = prior_of(self.members, self.plan, self.n_features)
+        self.belief.frequency[...], self.belief.phase[...] = fresh.frequency, fresh.phase
+        for m in np.flatnonzero(self.plan.group >= 0).tolist():
+            at, square, _ = slice_of(self.plan, m)
+            self.belief.mean[at], self.belief.covariance[square] = fresh.mean[at], fresh.covariance[square]
+
+    def merged(self, others: Sequence[Bank]) -> Bank:
+        """What this bank and others like it know together, member by member, if no row was learnt by two of them.
+
+        It is the prior times what each has learnt beyond it: exact for Gaussian targets without drift. Of weights that
+        walk it is what they know of them now. Chains are multiplied likewise, as if none had switched.
+        """
+        return self._combined([(1.0, bank) for bank in (self, *others)])
+
+    def without(self, part: Bank) -> Bank:
+        """What this bank knows without what a part of its rows has taught another like it."""
+        return self._combined([(1.0, self), (-1.0, part)])
+
+    def _combined(self, parts: Sequence[tuple[float, Bank]]) -> Bank:
+        specs = ("members", "switching", "n_features", "budget")
+        for _, bank in parts:
+            if any(getattr(bank, name) != getattr(self, name) for name in specs):
+                raise InvalidSpec(f"banks must have the same members, switching, features and budget; got {bank!r}.")
+        total = Bank(self.members, self.n_features, self.switching, self.budget)
+        combined(total.belief, self.plan, [(share, bank.belief) for share, bank in parts])
+        total.n_examples = sum(int(share) * bank.n_examples for share, bank in parts)
+        total.log_evidence = sum(share * bank.log_evidence for share, bank in parts)
+        return total
+
+    def copy(self) -> Bank:
+        """A bank that knows the same and learns on its own."""
+        return copy.deepcopy(self)
+
+    # --- as data
+
+    def to_state(self) -> State:
+        """All that this bank is, as data."""
+        config = {
+            "members": list(self.members),
+            "switching": list(self.switching),
+            "budget": self.budget,
+            "n_features": self.n_features,
+            "n_examples": self.n_examples,
+            "log_evidence": self.log_evidence,
+        }
+        arrays = {f"belief.{name}": array for name, array in self.belief._asdict().items()}
+        return State(config, arrays | self.snapshots.to_arrays())
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The bank that this data describes; it continues to the last bit."""
+        config = state.config
+        bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
+        for name, own in bank.belief._asdict().items():
+            saved = state.arrays[f"belief.{name}"]
+            if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
+                raise ModelFileError(
+                    f"`belief.{name}` must be finite {own.dtype} of shape {own.shape}; got {saved.dtype} of "
+                    f"{saved.shape}."
+                )
+            own[...] = saved
+        bank._check_belief()
+        bank.snapshots.load(state.arrays)
+        bank.n_examples, bank.log_evidence = int(config["n_examples"]), float(config["log_evidence"])
+        return bank
+
+    def _check_belief(self) -> None:
+        """Raise unless the belief is one that kernels may trust."""
+        belief = self.belief
+        if not all(np.all(np.diagonal(self.covariance_of(m)) > 0.0) for m in range(len(self.members))):
+            raise ImproperBelief("variances must be positive.")
+        if not (np.all(belief.chains > 0.0) and abs(belief.chains.sum() - 1.0) < 1e-6):
+            raise ImproperBelief(f"weights of members must be positive and sum to 1; got {belief.chains.sum()}.")
+        if not (np.all(belief.noise > 0.0) and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0) and self.awake.any()):
+            raise ImproperBelief("noise must be positive, counts not negative, and some member awake.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.to_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        config, arrays = state["state"]
+        self.__dict__.update(self.from_state(State(config, {name: a.copy() for name, a in arrays.items()})).__dict__)
+
+    def __repr__(self) -> str:
+        return f"Bank({list(self.members)!r}, n_features={self.n_features}, switching={self.switching!r})"
+
+
+__all__ = ["SWITCHING", "Bank", "BankBelief", "Forecast"]

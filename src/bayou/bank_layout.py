@@ -1,0 +1,131 @@
+"""Where the beliefs of a bank's members lie, and what they are before anything is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayou.contracts import Array, Matrix
+from bayou.errors import InvalidSpec
+from bayou.members import Member, Waves
+from bayou.numerics.bank_belief import MOST_CHANGES, N_PULSES, N_RECORDS, BankBelief, BankPlan, BankRoom
+from bayou.numerics.bank_weights import FIRST_NOISE
+from bayou.numerics.priors import per_weight
+
+PER_ROW, PER_SQUARE, PER_WAVE = 0.15, 4e-4, 0.012  # microseconds of a member per row, pair of features, wave: roughly
+
+
+def cost(member: Member, n_inputs: int) -> float:
+    """Microseconds that a member takes per row, roughly, on a machine of 2025."""
+    waves = 0 if member.waves is None else member.waves.n_waves
+    return PER_ROW + PER_SQUARE * member.n_features(n_inputs) ** 2 + PER_WAVE * waves
+
+
+def n_bytes(member: Member, n_inputs: int) -> int:
+    """Bytes that a member takes."""
+    size = member.n_features(n_inputs)
+    return 8 * (size * size + 2 * size + 16)
+
+
+def groups_of(members: Sequence[Member]) -> list[Waves]:
+    """The waves that members share, each once, in the order in which they come."""
+    groups = list(dict.fromkeys(member.waves for member in members if member.waves is not None))
+    if len({waves.n_waves for waves in groups}) > 1:
+        raise InvalidSpec(f"all waves of a bank must have the same `n_waves`; got {[w.n_waves for w in groups]}.")
+    return groups
+
+
+def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float], budget: float | None) -> BankPlan:
+    """How a bank of these members is laid out."""
+    sizes = np.array([member.n_features(n_inputs) for member in members])
+    groups = groups_of(members)
+    kept = [-1.0 if member.noise_memory is None else math.exp(-1.0 / member.noise_memory) for member in members]
+    return BankPlan(
+        size=sizes,
+        at=np.cumsum(sizes) - sizes,
+        square=np.cumsum(sizes**2) - sizes**2,
+        past=np.array([member.past for member in members]),
+        group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
+        restarts=np.array([int(member.restarts) for member in members]),
+        ceiling=np.concatenate([_ceiling(member, n_inputs) for member in members]),
+        drift=np.array([float(member.drift) for member in members]),
+        keeps=np.array(kept),
+        cost=np.array([cost(member, n_inputs) for member in members]),
+        limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
+        switching=np.array(switching, dtype=np.float64),
+        amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
+    )
+
+
+def _ceiling(member: Member, n_inputs: int) -> Array:
+    """Prior variances: of what is not an input, that of all inputs if there is one for all."""
+    of_inputs = per_weight("prior_variance", member.prior_variance, n_inputs)
+    others = member.prior_variance if isinstance(member.prior_variance, (int, float)) else 1.0
+    return np.concatenate([of_inputs, np.full(member.n_features(n_inputs) - n_inputs, float(others))])
+
+
+def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBelief:
+    """What is believed before anything is known."""
+    count, chains, groups = len(members), plan.switching.size, groups_of(members)
+    covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, plan.at[1:])])
+    width = groups[0].n_waves if groups else 0
+    frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
+    for g, waves in enumerate(groups):
+        random = np.random.default_rng([waves.seed, g])
+        phase[g] = random.uniform(0.0, 2.0 * math.pi, width)
+        frequency[g] = _frequencies(waves, random, n_inputs, n_inputs)
+    zeros = np.zeros
+    return BankBelief(
+        mean=zeros(plan.ceiling.size),
+        covariance=covariance,
+        noise=np.tile(FIRST_NOISE, (count, 1)),
+        chains=np.full((chains, count), 1.0 / (chains * count)),
+        merit=zeros(count),
+        rest=zeros(count),
+        naps=zeros(count),
+        idle=zeros(count),
+        born=zeros(count),
+        past=zeros(max((member.past for member in members), default=0)),
+        pulse=zeros(N_PULSES),
+        changes=zeros((MOST_CHANGES, 2)),
+        frequency=frequency,
+        phase=phase,
+    )
+
+
+def _frequencies(waves: Waves, random: np.random.Generator, count: int, n_inputs: int) -> Matrix:
+    drawn = random.normal(size=(count, waves.n_waves)).T  # more inputs leave the first as they were
+    frequencies: Matrix = drawn / (waves.scale * math.sqrt(n_inputs))
+    return frequencies
+
+
+def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom:
+    """Room for one row."""
+    groups = groups_of(members)
+    waves = np.zeros((len(groups), groups[0].n_waves if groups else 0))
+    widest, count = int(plan.size.max()), len(members)
+    needed = np.zeros(len(groups), dtype=np.int64)
+    record = np.zeros((count, N_RECORDS))
+    return BankRoom(np.zeros(widest), np.zeros(widest), np.zeros(count), waves, needed, record, np.zeros(count))
+
+
+def extended(
+    members: Sequence[Member], known: BankBelief, plan: BankPlan, wider: BankPlan, n_inputs: int
+) -> BankBelief:
+    """The same belief with room for more inputs, of which nothing is known yet; ``n_inputs`` are those there were."""
+    total = wider.size[0] - plan.size[0] + n_inputs
+    belief = prior_of(members, wider, total)
+    for m in range(len(members)):
+        size, more = plan.size[m], wider.size[m]
+        places = np.concatenate([np.arange(n_inputs), np.arange(total, more)])
+        covariance = belief.covariance[wider.square[m] : wider.square[m] + more * more].reshape(more, more)
+        old = known.covariance[plan.square[m] : plan.square[m] + size * size].reshape(size, size)
+        covariance[np.ix_(places, places)] = old
+        belief.mean[wider.at[m] + places] = known.mean[plan.at[m] : plan.at[m] + size]
+    belief.frequency[:, :, :n_inputs] = known.frequency
+    same = ("noise", "chains", "merit", "rest", "naps", "idle", "born", "past", "pulse", "changes", "phase")
+    for name in same:
+        getattr(belief, name)[...] = getattr(known, name)
+    return belief

@@ -1,0 +1,134 @@
+"""Beliefs of banks added up in natural parameters, and told in other coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayou.contracts import Array, Matrix, Vector
+from bayou.errors import ImproperBelief
+from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan
+from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
+from bayou.numerics.banks import FARTHEST
+
+FEW = 16.0  # targets of which the prior of the noise outweighs some
+FIRST_UNITS = 2.0  # targets that units need
+
+
+def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]]) -> None:
+    """Write what the parts know together, each so many times, to a belief that knows nothing."""
+    beyond = 1.0 - sum(share for share, _ in parts)  # how often the prior would be missing
+    for m in range(plan.size.size):
+        at, square, size = slice_of(plan, m)
+        precision, shift, squares = np.zeros((size, size)), np.zeros(size), 0.0
+        for share, belief in parts:
+            known = np.linalg.inv(belief.covariance[square].reshape(size, size))
+            precision += share * known
+            shift += share * (known @ belief.mean[at])
+            squares += share * float(belief.mean[at] @ known @ belief.mean[at])
+        precision[np.diag_indices(size)] += beyond / plan.ceiling[at]
+        if not np.linalg.eigvalsh(precision).min() > 0.0:
+            raise ImproperBelief(f"member {m} would have no positive precision: the part is none of the whole.")
+        covariance = symmetric(np.linalg.inv(precision))
+        total.covariance[square] = covariance.ravel()
+        total.mean[at] = covariance @ shift
+        if plan.keeps[m] >= 0.0:
+            _combine_noise(total, m, beyond, parts, squares - float(total.mean[at] @ precision @ total.mean[at]))
+    log_chains = sum(share * np.log(belief.chains) for share, belief in parts)
+    chains = np.maximum(np.exp(log_chains - np.max(log_chains)), FAINTEST)
+    total.chains[...] = chains / chains.sum()
+    total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
+
+
+def _combine_noise(
+    total: BankBelief, m: int, beyond: float, parts: Sequence[tuple[float, BankBelief]], apart: float
+) -> None:
+    """Shapes and rates add up; where parts disagree about the weights, that is noise as well: half of ``apart``."""
+    shape, rate = beyond * np.array(FIRST_NOISE) + sum(share * belief.noise[m] for share, belief in parts)
+    rate += 0.5 * apart
+    if not (shape > 0.0 and rate > 0.0):
+        raise ImproperBelief(f"member {m} would have noise of shape {shape} and rate {rate}: no part of the whole.")
+    total.noise[m] = shape, rate
+
+
+def slice_of(plan: BankPlan, m: int) -> tuple[slice, slice, int]:
+    """Where the mean and the covariance of a member lie, and how many weights it has."""
+    at, square, size = int(plan.at[m]), int(plan.square[m]), int(plan.size[m])
+    return slice(at, at + size), slice(square, square + size * size), size
+
+
+def symmetric(matrix: Array) -> Matrix:
+    """Without what rounding has made of it."""
+    half: Matrix = 0.5 * (matrix + matrix.T)
+    return half
+
+
+def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector) -> None:
+    """Tell the beliefs about the weights of inputs, with old inputs = scale * new + shift of the first; in place.
+
+    What was learnt beyond the old prior is kept, and the prior is then that of the new inputs. Waves are of the same
+    raw inputs as before.
+    """
+    first = belief.frequency @ shift
+    belief.frequency[...] *= scale
+    belief.frequency[:, :, 0] += first
+    for size in np.unique(plan.size).tolist():  # members of one size together
+        change = np.eye(size)
+        change[np.arange(scale.size), np.arange(scale.size)] = scale
+        change[0, : scale.size] += shift
+        places = [slice_of(plan, m)[:2] for m in np.flatnonzero(plan.size == size).tolist()]
+        mean = np.stack([belief.mean[at] for at, _ in places]) @ change.T
+        covariance = change @ np.stack([belief.covariance[square].reshape(size, size) for _, square in places])
+        per_ceiling = 1.0 / np.stack([plan.ceiling[at] for at, _ in places])
+        told = _with_prior(mean, covariance @ change.T, per_ceiling, np.linalg.inv(change))
+        for (at, square), new_mean, new_covariance in zip(places, *told, strict=True):
+            belief.mean[at], belief.covariance[square] = new_mean, symmetric(new_covariance).ravel()
+
+
+def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: Array) -> tuple[Matrix, Array]:
+    """The same with the new prior in place of the old, for each of some beliefs of one size."""
+    known = np.linalg.inv(covariance)
+    diagonal = np.eye(mean.shape[1]) * per_ceiling[:, None, :]
+    precision = known - inverse.T @ diagonal @ inverse + diagonal
+    try:
+        np.linalg.cholesky(precision)
+        fresh = np.linalg.inv(precision)
+    except np.linalg.LinAlgError:
+        if len(mean) == 1:  # the old prior hides what was learnt beyond the digits there are: it stays
+            return mean, covariance
+        parts = [
+            _with_prior(mean[m : m + 1], covariance[m : m + 1], per_ceiling[m : m + 1], inverse)
+            for m in range(len(mean))
+        ]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    return np.einsum("mij,mjk,mk->mi", fresh, known, mean), fresh
+
+
+def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: float, shift: float) -> None:
+    """Tell beliefs of members that learn the noise of targets that are ratio * y + shift; in place.
+
+    In units of the noise, covariances stay; but past targets are inputs that are told otherwise, too.
+    """
+    few = belief.pulse[LEARNT] <= FEW
+    for m in range(plan.size.size):
+        at, square, size = slice_of(plan, m)
+        past = slice(n_inputs, n_inputs + int(plan.past[m]))
+        if plan.past[m] and (few or not 0.1 < ratio < 10.0):  # past targets in units that may have been any
+            belief.mean[at], belief.covariance[square] = 0.0, np.diag(plan.ceiling[at]).ravel()
+            continue
+        belief.mean[at] *= ratio
+        if plan.past[m]:
+            change = np.eye(size)
+            change[past, past] /= ratio
+            change[0, past] = -shift / ratio
+            belief.mean[at] = change @ belief.mean[at]
+            covariance = change @ belief.covariance[square].reshape(size, size) @ change.T
+            belief.covariance[square] = symmetric(covariance).ravel()
+        belief.mean[at.start] += shift
+    prior = FIRST_NOISE[1] if few else 0.0  # which is that of the new units while it counts
+    belief.noise[:, 1] = prior + np.maximum(belief.noise[:, 1] - prior, 0.0) * ratio**2
+    belief.past[...] = 0.0 if few else np.clip(ratio * belief.past + shift, -FARTHEST, FARTHEST)
+    if belief.pulse[LEARNT] <= FIRST_UNITS:  # what members gave to targets in no units tells nothing of them
+        belief.chains[...] = 1.0 / belief.chains.size
+        belief.merit[...] = 0.0

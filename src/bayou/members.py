@@ -1,0 +1,95 @@
+"""What the members of a bank differ in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bayou.contracts import ScalarLikelihood, Spec
+from bayou.errors import InvalidSpec
+from bayou.numerics.priors import Scales, check_prior
+
+__all__ = ["Member", "Waves"]
+
+
+@dataclass(frozen=True)
+class Waves(Spec):
+    """Random waves of the inputs: cosines whose weights say how a function bends (random Fourier features).
+
+    ``scale`` is how far inputs must move, together, for the function to become another: in units of their own, times
+    the root of how many there are. ``amplitude`` is the prior variance of the function.
+    """
+
+    scale: float = 0.5
+    n_waves: int = 60
+    amplitude: float = 8.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "amplitude"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):
+                raise InvalidSpec(f"`{name}` must be positive and finite; got {value!r}.")
+        for name, least in (("n_waves", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and value >= least):
+                raise InvalidSpec(f"`{name}` must be a whole number, at least {least}; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Member(Spec):
+    """One way in which a stream may behave.
+
+    Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
+    drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
+    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them. One that
+    ``restarts`` begins anew now and then, and stands for a stream that has changed at that row. ``noise_memory`` is for
+    how many rows the size of the noise is remembered by a member that learns it; None if the likelihood says it.
+
+    >>> from bayou import FlipProbit, Gaussian, Member
+    >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift
+    0.0001
+    >>> Member(Gaussian(), noise_memory=500.0).learns_noise
+    True
+    """
+
+    likelihood: ScalarLikelihood
+    drift: float = 0.0
+    prior_variance: Scales = 1.0
+    waves: Waves | None = None
+    past: int = 0
+    restarts: bool = False
+    noise_memory: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.likelihood, ScalarLikelihood):
+            raise InvalidSpec(f"`likelihood` must be one of a single latent, as Probit(); got {self.likelihood!r}.")
+        if not (isinstance(self.drift, (int, float)) and 0.0 <= self.drift <= 1.0):
+            raise InvalidSpec(f"`drift` must be from 0 to 1; got {self.drift!r}.")
+        check_prior(0.0, self.prior_variance, "float64")
+        if not (self.waves is None or isinstance(self.waves, Waves)):
+            raise InvalidSpec(f"`waves` must be Waves(...) or None; got {self.waves!r}.")
+        if not (isinstance(self.past, int) and 0 <= self.past <= 64):
+            raise InvalidSpec(f"`past` must be a whole number from 0 to 64; got {self.past!r}.")
+        if not isinstance(self.restarts, bool):
+            raise InvalidSpec(f"`restarts` must be True or False; got {self.restarts!r}.")
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        if self.noise_memory is None:
+            return
+        if not (isinstance(self.noise_memory, (int, float)) and self.noise_memory >= 1.0):
+            raise InvalidSpec(
+                f"`noise_memory` must be a number of rows, at least 1, or None; got {self.noise_memory!r}."
+            )
+        if not self.likelihood.scales_with_noise or self.likelihood.params.tolist() != [1.0]:
+            raise InvalidSpec(f"noise is learnt in units of it, with Gaussian(1.0); got {self.likelihood!r}.")
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether the size of the noise is learnt with the weights."""
+        return self.noise_memory is not None
+
+    def n_features(self, n_inputs: int) -> int:
+        """How many features it has where there are so many inputs."""
+        return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)

@@ -1,0 +1,200 @@
+"""What a bank says of targets before it sees them: the mixture of what its members say, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import elementwise
+from scipy.special import logsumexp
+
+from bayou.contracts import Array, Latent, Likelihood, Matrix, Vector
+from bayou.errors import InvalidSpec
+from bayou.likelihoods import Gaussian, StudentT
+from bayou.numerics.bank_belief import MEAN, NOISE, VALUE
+
+NEGLIGIBLE = 1e-12
+LEAST_SHARE = 1e-13  # of a member, for quantiles to know of it
+CONTINUOUS = (Gaussian, StudentT)  # likelihoods whose cumulative probability has no jumps
+HALVINGS = 100
+
+
+class MixedPrediction:
+    """What a bank says of y: numbers for one example, arrays with one entry per row for many.
+
+    ``record`` has mean and variance of the latent, noise and degrees of freedom for each row and member, ``shares``
+    what was believed of each member then. A member that nothing is believed of is not asked. ``evidence`` is the log
+    probability that was given to each target, if it is known by now.
+    """
+
+    __slots__ = ("_asked_for_one", "_likelihoods", "_record", "_single", "evidence", "shares")
+
+    def __init__(
+        self,
+        likelihoods: Sequence[Likelihood],
+        record: Matrix,
+        shares: Matrix,
+        single: bool = False,
+        evidence: Vector | None = None,
+        asked_for_one: bool = False,
+    ) -> None:
+        self._likelihoods, self._record, self._single = tuple(likelihoods), record, single
+        self.shares, self.evidence, self._asked_for_one = shares, evidence, asked_for_one
+
+    def probability_of_one(self) -> Vector:
+        """Probability that a target of two classes is +1, per row; for those that members were asked for, at once."""
+        if not self._asked_for_one:
+            halved: Vector = 0.5 * (1.0 + np.clip(np.atleast_1d(self.mean), -1.0, 1.0))
+            return halved
+        given: Vector = np.sum(self.shares * np.exp(self._record[:, :, VALUE]), axis=1)
+        return np.clip(given, 0.0, 1.0)
+
+    @classmethod
+    def joined(cls, parts: Sequence[MixedPrediction]) -> MixedPrediction:
+        """What was said of several parts of some rows, as of one."""
+        if len(parts) == 1:
+            return parts[0]
+        record, shares = (np.concatenate([getattr(part, name) for part in parts]) for name in ("_record", "shares"))
+        known = [part.evidence for part in parts if part.evidence is not None]
+        evidence = np.concatenate(known) if len(known) == len(parts) else None
+        return cls(parts[0]._likelihoods, record, shares, evidence=evidence)
+
+    def first(self) -> MixedPrediction:
+        """What was said of the first row."""
+        return MixedPrediction(self._likelihoods, self._record[:1], self.shares[:1])
+
+    def in_units(self, location: float, scale: float) -> MixedPrediction:
+        """The same of ``location + scale * y``, by members that learn the noise."""
+        record = self._record.copy()
+        record[:, :, MEAN] = location + scale * record[:, :, MEAN]
+        record[:, :, NOISE] *= scale**2
+        evidence = None if self.evidence is None else self.evidence - math.log(scale)
+        return MixedPrediction(self._likelihoods, record, self.shares, self._single, evidence)
+
+    @property
+    def latents(self) -> list[Latent]:
+        """The belief of each member, seen through the examples."""
+        return [Latent(*self._record[:, m, :VALUE].T) for m in range(len(self._likelihoods))]
+
+    @property
+    def mean(self) -> Any:
+        """Expected y; for targets -1 and +1, twice the probability of +1, less one."""
+        return self._shaped(self._moments()[0])
+
+    @property
+    def variance(self) -> Any:
+        """Variance of y: that of the members' y, and that between the members."""
+        return self._shaped(self._moments()[1])
+
+    def _moments(self) -> tuple[Vector, Vector]:
+        shares, members = self._asked()
+        pairs = [likelihood.moments(latent) for likelihood, latent in members]
+        mean = _mixed(shares, [mean for mean, _ in pairs])
+        return mean, _mixed(shares, [variance + (own - mean) ** 2 for own, variance in pairs])
+
+    def _asked(self, least: float = 0.0) -> tuple[Matrix, list[tuple[Likelihood, Latent]]]:
+        """The members of which more than so much is believed in some row: their shares, and what each of them says."""
+        asked = (
+            np.flatnonzero(self.shares.max(axis=0) > least) if len(self.shares) else np.arange(len(self._likelihoods))
+        )
+        return self.shares[:, asked], [
+            (self._likelihoods[m], Latent(*self._record[:, m, :VALUE].T)) for m in asked.tolist()
+        ]
+
+    def log_probability(self, y: ArrayLike) -> Any:
+        """Log probability, or log density, that was given to y."""
+        targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        for likelihood in set(self._likelihoods):
+            likelihood.check_targets(targets)
+        shares, members = self._asked()
+        values = np.stack([likelihood.log_probability(targets, latent) for likelihood, latent in members], axis=1)
+        return self._shaped(np.asarray(logsumexp(values, axis=1, b=shares)))
+
+    def cumulative(self, y: ArrayLike) -> Any:
+        """Probability that the target is y or less."""
+        return self._shaped(self._cumulative(np.broadcast_to(np.asarray(y, np.float64), len(self._record)).copy()))
+
+    def _cumulative(self, values: Vector) -> Vector:
+        shares, members = self._asked()
+        parts = [likelihood.cumulative(values, latent) for likelihood, latent in members]
+        return _mixed(shares, parts)
+
+    def quantiles(self, probabilities: ArrayLike) -> Any:
+        """Quantiles of y: a column per probability."""
+        wanted = np.atleast_1d(np.asarray(probabilities, dtype=np.float64))
+        if not np.all((wanted > 0.0) & (wanted < 1.0)):
+            raise InvalidSpec(f"`probabilities` must lie between 0 and 1; got {probabilities!r}.")
+        _, members = self._asked(LEAST_SHARE)
+        of_members = np.stack([likelihood.quantiles(latent, wanted) for likelihood, latent in members])
+        # Where no member has so much probability yet, the mixture has not; where every member has, it has.
+        low, high = of_members.min(axis=0), of_members.max(axis=0)
+        if all(isinstance(likelihood, CONTINUOUS) for likelihood, _ in members):
+            return self._shaped(self._roots(wanted, low, high))
+        columns = [self._quantile(p, low[:, i], high[:, i]) for i, p in enumerate(wanted)]
+        return self._shaped(np.stack(columns, axis=1))
+
+    def _roots(self, wanted: Vector, low: Matrix, high: Matrix) -> Matrix:
+        """Where the cumulative probability is that wanted, from low to high, if it has no jumps."""
+        shares, members = self._asked(LEAST_SHARE)
+        rows, levels = np.divmod(np.arange(low.size), wanted.size)
+
+        def excess(y: Vector, row: Vector, level: Vector) -> Vector:
+            at = row.astype(np.int64)
+            parts = [
+                likelihood.cumulative(y, Latent(*(np.asarray(field)[at] for field in latent)))
+                for likelihood, latent in members
+            ]
+            return _mixed(shares[at], parts) - level
+
+        given = rows.astype(np.float64), wanted[levels]
+        found = elementwise.find_root(excess, (low.ravel(), high.ravel()), args=given, tolerances={"xrtol": NEGLIGIBLE})
+        # Without a root in between, ends differ by rounding at most.
+        roots: Matrix = np.where(found.success, found.x, high.ravel()).reshape(low.shape)
+        return roots
+
+    def _quantile(self, p: float, low: Vector, high: Vector) -> Vector:
+        """The least y, from low to high, whose cumulative probability is p or more."""
+        found = self._cumulative(low) >= p
+        high = np.where(found, low, high)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if np.all((middle <= low) | (middle >= high)):
+                break
+            enough = self._cumulative(middle) >= p
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        # Halving comes to a whole number, where targets are such, from above, and to 0 never quite.
+        whole = np.round(high)
+        near = np.abs(high - whole) <= NEGLIGIBLE * np.maximum(1.0, np.abs(whole))
+        return np.where(near & (self._cumulative(whole) >= p), whole, high)
+
+    def interval(self, coverage: float = 0.9) -> Any:
+        """Central interval that y falls into with this probability: low and high."""
+        if not 0.0 < coverage < 1.0:
+            raise InvalidSpec(f"`coverage` must lie between 0 and 1; got {coverage!r}.")
+        return self.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+
+    def __getitem__(self, rows: Any) -> MixedPrediction:
+        """What was said of some of the rows."""
+        return MixedPrediction(self._likelihoods, self._record[rows], self.shares[rows])
+
+    def _shaped(self, values: Array) -> Any:
+        if not self._single:
+            return values
+        return float(values[0]) if values.ndim == 1 else values[0]
+
+    def __repr__(self) -> str:
+        return f"MixedPrediction(mean={self.mean!r}, variance={self.variance!r})"
+
+
+def _mixed(shares: Matrix, parts: Sequence[Vector]) -> Vector:
+    """Sums of what members say, one after another: who has no share in a row changes not a bit of it.
+
+    What one without a share says may be infinite.
+    """
+    total: Vector = np.zeros(len(shares))
+    for share, part in zip(shares.T, parts, strict=True):
+        total += np.where(share > 0.0, share * np.where(share > 0.0, part, 0.0), 0.0)
+    return total

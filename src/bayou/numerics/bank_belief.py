@@ -1,0 +1,90 @@
+"""What a bank holds: beliefs of its members, one after another, what is believed of these, and how all is laid out.
+
+Members may have features of different number, so that their means and covariances lie in one array each, flat.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Array, Matrix, Vector
+
+Integers = NDArray[np.int64]
+
+MEAN, VARIANCE, NOISE, DEGREES, VALUE = range(5)
+N_RECORDS = 5
+# What a bank counts: rows that have passed, targets that were learnt, the loss of the block of rows that is under way;
+# mean, variance and weight of the losses of blocks before; the row of the latest restart; how many changes were found;
+# and the latest row whose target is known.
+STEPS, LEARNT, LOSS, USUAL, SPREAD, BLOCKS, RESTARTED, CHANGES, LATEST = range(9)
+N_PULSES = 9
+MOST_CHANGES = 64  # that are remembered
+
+
+class BankBelief(NamedTuple):
+    """All that is learnt.
+
+    ``mean`` and ``covariance`` are those of all members; ``noise`` (m, 2) is shape and rate of those who learn it;
+    ``chains`` (k, m) sum to one. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
+    ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
+    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first; ``pulse`` see
+    `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was when it was most.
+    ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    """
+
+    mean: Vector
+    covariance: Vector
+    noise: Matrix
+    chains: Matrix
+    merit: Vector
+    rest: Vector
+    naps: Vector
+    idle: Vector
+    born: Vector
+    past: Vector
+    pulse: Vector
+    changes: Matrix
+    frequency: Array
+    phase: Matrix
+
+
+class BankPlan(NamedTuple):
+    """How it is laid out, and the settings of members.
+
+    Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
+    that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``. ``ceiling`` are prior
+    variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
+    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. ``cost`` is that
+    of a row in microseconds, roughly; ``limits`` are that of all who are awake, and whether any may sleep.
+    """
+
+    size: Integers
+    at: Integers
+    square: Integers
+    past: Integers
+    group: Integers
+    restarts: Integers
+    ceiling: Vector
+    drift: Vector
+    keeps: Vector
+    cost: Vector
+    limits: Vector
+    switching: Vector
+    amplitude: Vector
+
+
+class BankRoom(NamedTuple):
+    """Room for one row: features and C x of a member; what each member gave; the waves, and which are needed; a record
+    and shares that nobody asks for.
+    """
+
+    x: Vector
+    direction: Vector
+    values: Vector
+    waves: Matrix
+    needed: Integers
+    record: Matrix
+    shares: Vector

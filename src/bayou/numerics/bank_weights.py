@@ -1,0 +1,320 @@
+"""How members are weighed, and which of them sleep.
+
+Each chain holds what it believes of the members: p(member), which changes from row to row at the chain's rate, and is
+multiplied by what each member gave to the target. Chains of different rates are weighed by the same rule, so that how
+often the best member changes is found as well. A member that sleeps is taken to say what the bank says, so that what is
+believed of it stays (Freund, Schapire, Singer and Warmuth 1997, "Using and combining predictors that specialize").
+"""
+
+from __future__ import annotations
+
+import math
+
+from bayou.contracts import Matrix, Vector
+from bayou.numerics.bank_belief import (
+    BLOCKS,
+    CHANGES,
+    LEARNT,
+    LOSS,
+    RESTARTED,
+    SPREAD,
+    STEPS,
+    USUAL,
+    BankBelief,
+    BankPlan,
+)
+from bayou.numerics.jit import borrowing_kernel
+
+# What is left of a member that has been wrong for long: it may be right again, and a number must be left of it.
+FAINTEST = 1e-280
+BLOCK = 64  # targets between looks at who should sleep
+FIRST = 256  # targets in which none sleeps
+MEMORY = 1.0 / 512.0  # of a member's merit, per target
+HOPELESS = -25.0  # merit below which a member sleeps: a twentieth of a nat per target, over the memory
+UNPROVEN = -3.0  # the same at the end of a trial
+TRIAL = 128.0  # targets for which one that slept is tried again
+NAP, LONGEST_NAP = 512.0, 4096.0  # targets that it sleeps at first, then twice as long each time
+USUAL_MEMORY = 32.0  # blocks whose losses say what is usual
+SURPRISE = 4.0  # deviations of the loss of a block that wake all
+BETWEEN = 256.0  # rows between restarts
+APART = 512.0  # rows between changes: a member that began sooner after the last tells better where that was
+
+
+@borrowing_kernel
+def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
+    """Let members change places before a row, and sum up what all chains believe of each who is awake."""
+    chains = belief.chains
+    members = chains.shape[1]
+    shares[:] = 0.0
+    awake = 0.0
+    for k in range(chains.shape[0]):
+        total = 0.0
+        for m in range(members):
+            total += chains[k, m]
+        rate = plan.switching[k]
+        for m in range(members):
+            chains[k, m] += rate * (total / members - chains[k, m])
+            if belief.rest[m] <= 0.0:
+                shares[m] += chains[k, m]
+                awake += chains[k, m]
+    for m in range(members):
+        shares[m] /= awake
+
+
+@borrowing_kernel
+def foresee(belief: BankBelief, plan: BankPlan, ahead: float, shares: Vector) -> None:
+    """What will be believed of each who is awake when so many more rows have come, none of which was learnt."""
+    chains = belief.chains
+    members = chains.shape[1]
+    shares[:] = 0.0
+    awake = 0.0
+    for k in range(chains.shape[0]):
+        total = 0.0
+        for m in range(members):
+            total += chains[k, m]
+        moved = 1.0 - (1.0 - plan.switching[k]) ** (1.0 + ahead)
+        for m in range(members):
+            if belief.rest[m] <= 0.0:
+                share = chains[k, m] + moved * (total / members - chains[k, m])
+                shares[m] += share
+                awake += share
+    for m in range(members):
+        shares[m] /= awake
+
+
+@borrowing_kernel
+def foresee_chains(belief: BankBelief, plan: BankPlan, ahead: float, shares: Matrix) -> None:
+    """The same, chain by chain (k, m), of all together."""
+    chains = belief.chains
+    members = chains.shape[1]
+    awake = 0.0
+    for k in range(chains.shape[0]):
+        total = 0.0
+        for m in range(members):
+            total += chains[k, m]
+        moved = 1.0 - (1.0 - plan.switching[k]) ** (1.0 + ahead)
+        for m in range(members):
+            share = chains[k, m] + moved * (total / members - chains[k, m])
+            shares[k, m] = share if belief.rest[m] <= 0.0 else 0.0
+            awake += shares[k, m]
+    scale(shares, 1.0 / awake, 0.0)
+
+
+@borrowing_kernel
+def weigh_late(belief: BankBelief, values: Vector, of_chains: Matrix, shares: Vector, lag: float) -> float:
+    """`weigh` by a target that comes late, so many rows after ``of_chains`` (k, m) were what chains foresaw of it.
+
+    Within a chain members are multiplied as usual. But a chain is weighed by what it foresaw, which is less than what
+    it would have said of a row whose target comes at once, if its members change places often.
+    """
+    if lag <= 0.0:
+        return weigh(belief, values, shares, 1.0)
+    chains, members, given, total = belief.chains, values.size, mixed(values, shares), 0.0
+    for m in range(members):
+        beyond = values[m] - given if shares[m] > 0.0 else 0.0
+        belief.merit[m] += beyond - MEMORY * belief.merit[m]
+    for k in range(chains.shape[0]):
+        before, after, weight, foreseen = 0.0, 0.0, 0.0, 0.0
+        for m in range(members):
+            factor = math.exp(values[m] - given) if shares[m] > 0.0 else 1.0
+            before += chains[k, m]
+            chains[k, m] = max(chains[k, m] * factor, FAINTEST)
+            after += chains[k, m]
+            weight += of_chains[k, m]
+            foreseen += of_chains[k, m] * factor
+        kept = before * (foreseen / weight if weight > 0.0 else 1.0) / after
+        for m in range(members):
+            chains[k, m] = max(chains[k, m] * kept, FAINTEST)
+            total += chains[k, m]
+    scale(chains, 1.0 / total, FAINTEST)
+    return given
+
+
+@borrowing_kernel
+def mixed(values: Vector, shares: Vector) -> float:
+    """Log of what all who have a share gave together."""
+    best, given = -math.inf, 0.0
+    for m in range(values.size):
+        if shares[m] > 0.0:
+            best = max(best, values[m])
+    for m in range(values.size):
+        if shares[m] > 0.0:
+            given += shares[m] * math.exp(values[m] - best)
+    return best + math.log(given)
+
+
+@borrowing_kernel
+def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> float:
+    """Multiply each member by what it gave to a target; returns the log of what all of them gave.
+
+    Members without a share gave nothing of their own: they count as if they had said what the bank said.
+    """
+    chains, given, best, total = belief.chains, mixed(values, shares), 0.0, 0.0
+    for m in range(values.size):
+        if shares[m] > 0.0:
+            best = max(best, values[m] - given)
+    for m in range(values.size):
+        beyond = values[m] - given if shares[m] > 0.0 else 0.0
+        factor = math.exp(weight * (beyond - best))  # none above one, so that none overflows
+        belief.merit[m] += beyond - MEMORY * belief.merit[m]
+        for k in range(chains.shape[0]):
+            chains[k, m] = max(chains[k, m] * factor, FAINTEST)
+            total += chains[k, m]
+    per_total = 1.0 / total
+    for k in range(chains.shape[0]):
+        for m in range(values.size):
+            chains[k, m] = max(chains[k, m] * per_total, FAINTEST)
+    return given
+
+
+@borrowing_kernel
+def look(belief: BankBelief, plan: BankPlan, evidence: float) -> None:
+    """Count a target; at the end of a block wake, put to sleep and restart those whose time has come."""
+    pulse = belief.pulse
+    pulse[LEARNT] += 1.0
+    pulse[LOSS] -= evidence
+    if pulse[LEARNT] % BLOCK != 0.0:
+        return
+    note_change(belief, plan)
+    surprised = is_surprised(pulse)
+    if plan.limits[1] > 0.0:
+        rouse(belief, surprised)
+        if pulse[LEARNT] >= FIRST:
+            lay_to_rest(belief, plan)
+    if pulse[STEPS] - pulse[RESTARTED] >= BETWEEN or (surprised and pulse[STEPS] - pulse[RESTARTED] >= BLOCK):
+        restart(belief, plan)
+
+
+@borrowing_kernel
+def note_change(belief: BankBelief, plan: BankPlan) -> None:
+    """Write down that all has changed, once a member that began anew is believed more than all others together."""
+    changes, pulse = belief.changes, belief.pulse
+    for m in range(plan.size.size):
+        held = 0.0
+        if plan.restarts[m] and belief.born[m] > 0.0:
+            for k in range(belief.chains.shape[0]):
+                held += belief.chains[k, m]
+        if held > 0.5:
+            latest = int(pulse[CHANGES] - 1.0) % changes.shape[0]
+            if pulse[CHANGES] == 0.0 or belief.born[m] - changes[latest, 0] >= APART:
+                latest = int(pulse[CHANGES]) % changes.shape[0]
+                changes[latest, 0] = -1.0
+                pulse[CHANGES] += 1.0
+            known = changes[latest, 1] if changes[latest, 0] == belief.born[m] else 0.0
+            changes[latest, 0], changes[latest, 1] = belief.born[m], max(known, held)
+
+
+@borrowing_kernel
+def is_surprised(pulse: Vector) -> bool:
+    """Whether the loss of the block is far above what was usual, of which it becomes part."""
+    loss, blocks = pulse[LOSS] / BLOCK, pulse[BLOCKS]
+    pulse[LOSS] = 0.0
+    far = loss - pulse[USUAL] > SURPRISE * math.sqrt(pulse[SPREAD])
+    surprised = bool(blocks >= 8.0 and far)
+    rate = 1.0 / min(blocks + 1.0, USUAL_MEMORY)
+    distance = loss - pulse[USUAL]
+    pulse[USUAL] += rate * distance
+    pulse[SPREAD] = (1.0 - rate) * (pulse[SPREAD] + rate * distance * distance)
+    pulse[BLOCKS] = blocks + 1.0
+    return surprised
+
+
+@borrowing_kernel
+def rouse(belief: BankBelief, all_of_them: bool) -> None:
+    """Wake those who have slept long enough, for a trial; or all."""
+    for m in range(belief.rest.size):
+        if belief.rest[m] > 0.0:
+            belief.rest[m] = 0.0 if all_of_them else belief.rest[m] - BLOCK
+            if belief.rest[m] <= 0.0:
+                belief.rest[m], belief.merit[m] = -TRIAL, 0.0
+            if all_of_them:
+                belief.naps[m] = 0.0
+        elif belief.rest[m] < 0.0:  # it is tried
+            belief.rest[m] += BLOCK
+
+
+@borrowing_kernel
+def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
+    """Put to sleep who is hopeless, and the least of the others until the rest may be afforded; never the best."""
+    best, spent = 0, 0.0
+    for m in range(belief.rest.size):
+        if belief.rest[m] <= 0.0 and (belief.rest[best] > 0.0 or belief.merit[m] > belief.merit[best]):
+            best = m
+    for m in range(belief.rest.size):
+        if belief.rest[m] <= 0.0:
+            tried = belief.naps[m] > 0.0 and belief.rest[m] == 0.0 and belief.merit[m] < UNPROVEN
+            proven = belief.rest[m] == 0.0 and belief.merit[m] >= 0.0
+            if proven:
+                belief.naps[m] = 0.0
+            if m != best and (belief.merit[m] < HOPELESS or tried):
+                sleep(belief, m)
+            else:
+                spent += plan.cost[m]
+    while spent > plan.limits[0]:
+        least = -1
+        for m in range(belief.rest.size):
+            awake = belief.rest[m] <= 0.0 and m != best
+            if awake and (least < 0 or belief.merit[m] < belief.merit[least]):
+                least = m
+        if least < 0:
+            return
+        spent -= plan.cost[least]
+        sleep(belief, least)
+
+
+@borrowing_kernel
+def sleep(belief: BankBelief, m: int) -> None:
+    """Twice as long as the last time."""
+    belief.naps[m] = min(max(2.0 * belief.naps[m], NAP), LONGEST_NAP)
+    belief.rest[m] = belief.naps[m]
+
+
+@borrowing_kernel
+def restart(belief: BankBelief, plan: BankPlan) -> None:
+    """Of the members that restart, let the one of which least is believed begin anew, and be believed as any other."""
+    least, weight = -1, 0.0
+    for m in range(plan.size.size):
+        if plan.restarts[m]:
+            held = 0.0
+            for k in range(belief.chains.shape[0]):
+                held += belief.chains[k, m]
+            if least < 0 or held < weight:
+                least, weight = m, held
+    if least < 0:
+        return
+    begin(belief, plan, least)
+    belief.pulse[RESTARTED] = belief.pulse[STEPS]
+    total = 0.0
+    for k in range(belief.chains.shape[0]):
+        of_chain = 0.0
+        for m in range(plan.size.size):
+            of_chain += belief.chains[k, m]
+        belief.chains[k, least] = max(of_chain / plan.size.size * plan.switching[k], FAINTEST)
+        for m in range(plan.size.size):
+            total += belief.chains[k, m]
+    scale(belief.chains, 1.0 / total, FAINTEST)
+
+
+@borrowing_kernel
+def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
+    """Let a member know nothing yet."""
+    size = plan.size[m]
+    at, square = plan.at[m], plan.square[m]
+    for i in range(size):
+        belief.mean[at + i] = 0.0
+        for j in range(size):
+            belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
+    belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE
+    belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
+    belief.born[m] = belief.pulse[STEPS]
+
+
+FIRST_NOISE = (0.5, 0.5)  # shape and rate: about one target that was one unit off
+
+
+@borrowing_kernel
+def scale(chains: Matrix, by: float, least: float) -> None:
+    """Multiply all, and let none become less."""
+    for k in range(chains.shape[0]):
+        for m in range(chains.shape[1]):
+            chains[k, m] = max(chains[k, m] * by, least)

@@ -1,0 +1,467 @@
+"""The pass over rows and members of a bank, written once: features, drift, marginal, site, absorb, weigh.
+
+Each member believes N(mean, covariance) of its weights, which walk: before each row the variance of a weight grows by a
+share of what it was before anything was known, and not beyond that. The covariance is kept as it is, not by factors:
+growing its diagonal is then a sum over the features. Members that learn the noise believe N(mean, s covariance) and an
+inverse gamma of s; a share of what they know of it is lost with each row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bayou.contracts import Array, Mask, Matrix, Vector
+from bayou.numerics.bank_belief import (
+    DEGREES,
+    LATEST,
+    MEAN,
+    NOISE,
+    STEPS,
+    VALUE,
+    VARIANCE,
+    BankBelief,
+    BankPlan,
+    BankRoom,
+)
+from bayou.numerics.bank_weights import FIRST_NOISE, foresee, foresee_chains, look, mixed, switch, weigh, weigh_late
+from bayou.numerics.jit import borrowing_kernel
+from bayou.numerics.pointers import call_log_evidence
+from bayou.numerics.sites import observe_move, pieces
+from bayou.numerics.student_t import log_student
+
+FARTHEST = 10.0  # of past targets, as features
+SMALLEST = -1e6  # log probability that a member gives to a target
+
+
+@borrowing_kernel
+def gained(variance: float, ceiling: float, share: float) -> float:
+    """What the variance of a weight gains by walking: never so much that less is known than before anything was."""
+    return max(min(share * ceiling, ceiling - variance), 0.0)
+
+
+@borrowing_kernel
+def walk(covariance: Vector, ceiling: Vector, share: float) -> None:
+    """Let all weights of a member walk."""
+    if share > 0.0:
+        for j in range(ceiling.size):
+            covariance[j * ceiling.size + j] += gained(covariance[j * ceiling.size + j], ceiling[j], share)
+
+
+@borrowing_kernel
+def fade(noise: Vector, kept: float) -> None:
+    """Let go of some of what is known of the noise: its size stays, how sure it is does not."""
+    shape = FIRST_NOISE[0] + kept * (noise[0] - FIRST_NOISE[0])
+    noise[1] *= shape / noise[0]
+    noise[0] = shape
+
+
+@borrowing_kernel
+def direct(covariance: Vector, x: Vector, direction: Vector) -> float:
+    """C x, and x' C x, which rounding cannot make negative."""
+    variance = 0.0
+    for i in range(x.size):
+        total = 0.0
+        row = covariance[i * x.size : (i + 1) * x.size]
+        for j in range(row.size):
+            total += row[j] * x[j]
+        direction[i] = total
+        variance += total * x[i]
+    return max(variance, 0.0)
+
+
+@borrowing_kernel
+def expected(mean: Vector, x: Vector) -> float:
+    """E w . x."""
+    total = 0.0
+    for j in range(x.size):
+        total += mean[j] * x[j]
+    return total
+
+
+@borrowing_kernel
+def scatter(mean: Vector, covariance: Vector, missing: Mask, ratio: float) -> float:
+    """Sum of E w_j^2 over the missing inputs; in units of the noise, ``ratio`` is how many there are to one."""
+    total = 0.0
+    for j in range(missing.size):
+        if missing[j]:
+            total += ratio * mean[j] * mean[j] + covariance[j * mean.size + j]
+    return total
+
+
+@borrowing_kernel
+def absorb(mean: Vector, covariance: Vector, direction: Vector, step: float, spread: float) -> None:
+    """Move the belief: mean + step C x, C - spread C x x' C. The direction is used up.
+
+    By a root of the spread, so that what is taken from C is symmetric to the last bit.
+    """
+    root, sign = math.sqrt(abs(spread)), math.copysign(1.0, spread)
+    for i in range(mean.size):
+        mean[i] += step * direction[i]
+        direction[i] *= root
+    for i in range(mean.size):
+        row, along = covariance[i * mean.size : (i + 1) * mean.size], sign * direction[i]
+        for j in range(row.size):
+            row[j] -= along * direction[j]
+
+
+# Features
+
+
+@borrowing_kernel
+def prepare_waves(belief: BankBelief, plan: BankPlan, inputs: Vector, missing: Mask, n: int, room: BankRoom) -> None:
+    """The waves of all groups of which a member is awake; of a missing input, what is expected of them."""
+    for g in range(room.needed.size):
+        room.needed[g] = 0
+    for m in range(plan.group.size):
+        if plan.group[m] >= 0 and belief.rest[m] <= 0.0:
+            room.needed[plan.group[m]] = 1
+    for g in range(room.needed.size):
+        if room.needed[g]:
+            for w in range(belief.phase.shape[1]):
+                angle, blur = belief.phase[g, w], 0.0
+                for j in range(inputs.size):
+                    angle += belief.frequency[g, w, j] * inputs[j]
+                if n < missing.shape[0]:
+                    for j in range(inputs.size):
+                        if missing[n, j]:
+                            blur += belief.frequency[g, w, j] ** 2
+                room.waves[g, w] = plan.amplitude[g] * math.cos(angle) * math.exp(-0.5 * blur)
+
+
+@borrowing_kernel
+def lay_out(plan: BankPlan, m: int, inputs: Vector, past: Vector, room: BankRoom) -> None:
+    """The features of one member."""
+    x, at = room.x, inputs.size
+    for j in range(inputs.size):
+        x[j] = inputs[j]
+    for j in range(plan.past[m]):
+        x[at + j] = past[j]
+    at += plan.past[m]
+    if plan.group[m] >= 0:
+        waves = room.waves[plan.group[m]]
+        for j in range(waves.size):
+            x[at + j] = waves[j]
+
+
+# Members
+
+
+@borrowing_kernel
+def marginal(
+    belief: BankBelief, plan: BankPlan, m: int, missing: Mask, n: int, steps: float, record: Vector, room: BankRoom
+) -> tuple[float, float]:
+    """What a member says of the features laid out, after so many steps more: variance of the latent, and blur in it.
+
+    Records mean and variance of the latent, noise and degrees of freedom.
+    """
+    size, at, square = plan.size[m], plan.at[m], plan.square[m]
+    x, mean = room.x[:size], belief.mean[at : at + size]
+    covariance = belief.covariance[square : square + size * size]
+    variance = direct(covariance, x, room.direction)
+    share = steps * plan.drift[m]
+    if share > 0.0:
+        ceiling = plan.ceiling[at : at + size]
+        for j in range(size):
+            walked = gained(covariance[j * size + j], ceiling[j], share) * x[j]
+            variance += walked * x[j]
+            room.direction[j] += walked
+    noise, degrees, ratio = 1.0, math.inf, 1.0
+    if plan.keeps[m] >= 0.0:
+        noise, degrees = belief.noise[m, 1] / belief.noise[m, 0], 2.0 * belief.noise[m, 0]
+        if steps > 0.0 and plan.keeps[m] < 1.0:  # as `fade` has it
+            degrees = 2.0 * FIRST_NOISE[0] + plan.keeps[m] ** steps * (degrees - 2.0 * FIRST_NOISE[0])
+        ratio = 1.0 / noise
+    blur = scatter(mean, covariance, missing[n], ratio) if n < missing.shape[0] else 0.0
+    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = expected(mean, x), variance + blur, noise, degrees
+    return variance, blur
+
+
+@borrowing_kernel
+def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
+    """Let the weights of a member walk, for all rows in which it slept as well."""
+    size, at, square = plan.size[m], plan.at[m], plan.square[m]
+    steps = 1.0 + belief.idle[m]
+    belief.idle[m] = 0.0
+    walk(belief.covariance[square : square + size * size], plan.ceiling[at : at + size], steps * plan.drift[m])
+    if 0.0 <= plan.keeps[m] < 1.0:
+        fade(belief.noise[m], plan.keeps[m] ** steps)
+
+
+@borrowing_kernel
+def observe_noise(
+    noise: Vector, y: float, mean: float, variance: float, blur: float, weight: float
+) -> tuple[float, float, float]:
+    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights."""
+    error = y - mean
+    value = log_student(error, noise[1] / noise[0] * (1.0 + variance + blur), noise[0])
+    precision = weight / (1.0 + blur)
+    kept = 1.0 / (1.0 + precision * variance)
+    noise[0] += 0.5 * weight
+    noise[1] += 0.5 * error * error * precision * kept
+    return value, error * precision * kept, precision * kept
+
+
+@borrowing_kernel
+def learn_member(
+    belief: BankBelief,
+    plan: BankPlan,
+    m: int,
+    kernels: Any,
+    params: Vector,
+    y: float,
+    record: Vector,
+    variance: float,
+    blur: float,
+    weight: float,
+    room: BankRoom,
+) -> float:
+    """Absorb a target along the direction that `marginal` has left; returns its log E p."""
+    size, at, square = plan.size[m], plan.at[m], plan.square[m]
+    if plan.keeps[m] >= 0.0:
+        value, step, spread = observe_noise(belief.noise[m], y, record[MEAN], variance, blur, weight)
+    else:
+        value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
+    covariance = belief.covariance[square : square + size * size]
+    absorb(belief.mean[at : at + size], covariance, room.direction, step, spread)
+    return value
+
+
+@borrowing_kernel
+def bounded_below(value: float) -> float:
+    """A log probability, however small; of a member that cannot tell, the smallest."""
+    return value if value > SMALLEST else SMALLEST
+
+
+@borrowing_kernel
+def remember(past: Vector, y: float) -> None:
+    """The latest target becomes the first of the past; none is let in farther out than so many units."""
+    for j in range(past.size - 1, 0, -1):
+        past[j] = past[j - 1]
+    if past.size:
+        past[0] = min(max(y, -FARTHEST), FARTHEST)
+
+
+# Rows
+
+
+@borrowing_kernel
+def predict_bank(
+    belief: BankBelief,
+    plan: BankPlan,
+    kernels: Any,
+    params: Matrix,
+    features: Matrix,
+    missing: Mask,
+    ahead: float,
+    record: Array,
+    room: BankRoom,
+) -> None:
+    """Record what each member that is awake says of each row, so many steps after the next; and log E p of a 1."""
+    for n in range(features.shape[0]):
+        predict_row(belief, plan, features, missing, n, ahead, record[n], room)
+        ask_for_one(belief, plan, kernels, params, record[n])
+
+
+@borrowing_kernel
+def ask_for_one(belief: BankBelief, plan: BankPlan, kernels: Any, params: Matrix, record: Matrix) -> None:
+    """Record the log probability that each member gives to a target of 1: of two classes it says all."""
+    for m in range(plan.drift.size):
+        if belief.rest[m] <= 0.0:
+            record[m, VALUE] = given_to(plan, m, kernels[m], params[m], 1.0, record[m])
+
+
+@borrowing_kernel
+def predict_row(
+    belief: BankBelief,
+    plan: BankPlan,
+    features: Matrix,
+    missing: Mask,
+    n: int,
+    ahead: float,
+    record: Matrix,
+    room: BankRoom,
+) -> None:
+    """The same for one of the rows."""
+    prepare_waves(belief, plan, features[n], missing, n, room)
+    for m in range(plan.drift.size):
+        if belief.rest[m] <= 0.0:
+            lay_out(plan, m, features[n], belief.past, room)
+            marginal(belief, plan, m, missing, n, 1.0 + ahead + belief.idle[m], record[m], room)
+        else:
+            silent(record[m])
+
+
+@borrowing_kernel
+def given_to(plan: BankPlan, m: int, kernels: Any, params: Vector, y: float, record: Vector) -> float:
+    """Log E p of a target by what a member has said."""
+    if plan.keeps[m] >= 0.0:
+        spread = record[NOISE] * (1.0 + record[VARIANCE])
+        value: float = log_student(y - record[MEAN], spread, 0.5 * record[DEGREES])
+        return value
+    value = call_log_evidence(kernels, kernels, y, record[MEAN], record[VARIANCE], params)[0]
+    return value
+
+
+@borrowing_kernel
+def silent(record: Vector) -> None:
+    """What is recorded of a member that sleeps: something that may be asked, and counts for nothing."""
+    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES], record[VALUE] = 0.0, 1.0, 1.0, math.inf, 0.0
+
+
+@borrowing_kernel
+def learn_bank(
+    belief: BankBelief,
+    plan: BankPlan,
+    kernels: Any,
+    params: Matrix,
+    features: Matrix,
+    missing: Mask,
+    targets: Vector,
+    weights: Vector,
+    record: Array,
+    shares: Matrix,
+    evidence: Vector,
+    room: BankRoom,
+) -> int:
+    """Absorb the rows in order; stops at one that makes a latent not finite, and returns how many were absorbed.
+
+    Records what each member said before the target was used, the share of each in what the bank said, and log E p of
+    the bank. A row that counts k times is the row k times; one that counts for nothing is only predicted.
+    """
+    members = plan.drift.size
+    for n in range(targets.size):
+        weight = float(weights[n]) if n < weights.size else 1.0
+        if weight == 0.0:
+            predict_row(belief, plan, features, missing, n, 0.0, record[n], room)
+            foresee(belief, plan, 0.0, shares[n])
+            for m in range(members):
+                room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], targets[n], record[n, m]))
+                record[n, m, VALUE] = room.values[m]
+            evidence[n] = mixed(room.values, shares[n])
+            continue
+        count = pieces(weight)
+        for piece in range(count):
+            here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
+            switch(belief, plan, share)
+            prepare_waves(belief, plan, features[n], missing, n, room)
+            for m in range(members):
+                if belief.rest[m] > 0.0:
+                    belief.idle[m] += 1.0
+                    silent(here[m])
+                    continue
+                lay_out(plan, m, features[n], belief.past, room)
+                pass_time(belief, plan, m)
+                variance, blur = marginal(belief, plan, m, missing, n, 0.0, here[m], room)
+                if not abs(here[m, MEAN] + variance + blur) < np.inf:
+                    return n
+                given = targets[n], here[m], variance, blur, weight / count, room
+                room.values[m] = bounded_below(learn_member(belief, plan, m, kernels[m], params[m], *given))
+                here[m, VALUE] = room.values[m]
+            given_by_all = weigh(belief, room.values, share, weight / count)
+            if piece == 0:
+                evidence[n] = given_by_all
+            belief.pulse[STEPS] += 1.0
+            belief.pulse[LATEST] = belief.pulse[STEPS]
+            look(belief, plan, given_by_all)
+            remember(belief.past, targets[n])
+    return targets.size
+
+
+# Targets that come late
+
+
+@borrowing_kernel
+def forecast_bank(
+    belief: BankBelief,
+    plan: BankPlan,
+    kernels: Any,
+    params: Matrix,
+    features: Matrix,
+    missing: Mask,
+    record: Array,
+    of_chains: Matrix,
+    room: BankRoom,
+) -> None:
+    """Let the time of one row pass, and record what each member says of it and what chains (k, m) foresee of each.
+
+    Chains are left as they are: these move when targets come, and how long they have not is foreseen.
+    """
+    foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains)
+    prepare_waves(belief, plan, features[0], missing, 0, room)
+    for m in range(plan.drift.size):
+        if belief.rest[m] > 0.0:
+            belief.idle[m] += 1.0
+            silent(record[0, m])
+            continue
+        lay_out(plan, m, features[0], belief.past, room)
+        pass_time(belief, plan, m)
+        marginal(belief, plan, m, missing, 0, 0.0, record[0, m], room)
+    ask_for_one(belief, plan, kernels, params, record[0])
+    belief.pulse[STEPS] += 1.0
+
+
+@borrowing_kernel
+def learn_late(
+    belief: BankBelief,
+    plan: BankPlan,
+    kernels: Any,
+    params: Matrix,
+    features: Matrix,
+    missing: Mask,
+    past: Vector,
+    y: float,
+    then: float,
+    record: Array,
+    of_chains: Matrix,
+    lag: float,
+    room: BankRoom,
+) -> float:
+    """Absorb a target so many steps after it was forecast; returns log E p of the bank, or NaN, with nothing learnt.
+
+    Members are weighed by what they said then, of the target in the units of ``then``; who slept said nothing. The
+    target tells of the weights as they were. The share of the variance along x that is older than that is taken for the
+    share in all directions: this is exact for one weight if nothing was learnt in between, and leaves the covariance
+    positive in any case.
+    """
+    now = room.record[0]
+    prepare_waves(belief, plan, features[0], missing, 0, room)
+    for m in range(plan.drift.size):
+        if belief.rest[m] <= 0.0:
+            lay_out(plan, m, features[0], past, room)
+            variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
+            if not abs(now[MEAN] + variance + blur) < np.inf:
+                return math.nan
+    switch(belief, plan, room.shares)
+    for m in range(plan.drift.size):
+        room.shares[m] = 0.0
+        for k in range(of_chains.shape[0]):
+            room.shares[m] += of_chains[k, m]
+        if room.shares[m] > 0.0:
+            room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], then, record[0, m]))
+        if belief.rest[m] > 0.0:
+            continue
+        lay_out(plan, m, features[0], past, room)
+        variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
+        share = older(plan, m, variance, lag, room)
+        learn_member(belief, plan, m, kernels[m], params[m], y, now, share * variance, blur, 1.0, room)
+    given = weigh_late(belief, room.values, of_chains, room.shares, lag)
+    belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
+    look(belief, plan, given)
+    remember(belief.past, y)
+    return given
+
+
+@borrowing_kernel
+def older(plan: BankPlan, m: int, variance: float, lag: float, room: BankRoom) -> float:
+    """The share of the variance along x that is older than so many steps; the direction is shortened by it."""
+    size, walked = plan.size[m], 0.0
+    for j in range(size):
+        walked += plan.ceiling[plan.at[m] + j] * room.x[j] * room.x[j]
+    walked *= min(lag * plan.drift[m], 1.0)
+    share = max(1.0 - walked / variance, 0.0) if variance > 0.0 else 0.0
+    for j in range(size):
+        room.direction[j] *= share
+    return share
