@@ -71,6 +71,12 @@ MODELS: dict[str, Callable[[], Any]] = {
         MomentMatching(),
         ((-2.0, 2.0),) * 3,
     ),
+    "conformal-classifier": lambda: bayou.ConformalClassifier(
+        bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian())
+    ),
+    "conformal-regressor": lambda: bayou.ConformalRegressor(
+        bayou.OnlineRegressor(posterior=bayou.NormalInverseGamma(10.0)), coverage=0.8
+    ),
     "function-of-classes": lambda: bayou.IncrementalRiskClassifier("polynomial"),
     "function-of-numbers": bayou.IncrementalRiskRegressor,
     "function-of-numbers-bayesian": lambda: bayou.IncrementalRiskRegressor(
@@ -106,6 +112,7 @@ LABELS = {
     "classifier": ("no", "yes"),
     "classifier-hashed-float32": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
+    "conformal-classifier": ("no", "perhaps", "yes"),
     "function-of-classes": (1, 0, 2),
     "network-of-classes": (1, 0, 2),
     "normalised-perceptron": ("no", "yes"),
@@ -157,6 +164,17 @@ def _tell(model: Any) -> dict[str, Any]:
     if isinstance(model, bayou.RivalPenalisedClustering):
         told = {"n_examples": model.n_examples_, "centres": model.cluster_centers_.tolist()}
         return told | {"mean": model.transform(_rows(1000, 5)).tolist()}
+    if isinstance(model, bayou.ConformalRegressor):
+        told = {"n_examples": model.n_examples_, "coverage": model.coverage_, "stretch": model.stretch_}
+        return told | {"mean": model.predict_interval(_rows(1000, 5)).tolist()}
+    if isinstance(model, bayou.ConformalClassifier):
+        told = {"n_examples": model.n_examples_, "coverage": model.coverage_, "left out": model.left_out_}
+        sets = model.predict_set(_rows(1000, 5)).astype(int).tolist()
+        return told | {
+            "classes": model.classes_.tolist(),
+            "sets": sets,
+            "mean": model.predict_proba(_rows(1000, 5)).tolist(),
+        }
     told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
     if getattr(model, "encoder", None) is not None:
         return told | {"mean": model.predict_proba(_table(1000, 5)).tolist(), "names": sorted(model.inspect(3).names)}
@@ -172,9 +190,9 @@ def _tell(model: Any) -> dict[str, Any]:
 
 def _teach(model: Any, start: int, name: str = "") -> None:
     """Let a model learn some rows."""
-    if isinstance(model, bayou.OnlineClassifier):
+    if isinstance(model, (bayou.ConformalClassifier, bayou.OnlineClassifier)):
         labels = list(model.classes_) if hasattr(model, "classes_") else LABELS[name]
-        rows = _rows(start, 12) if model.encoder is None else _table(start, 12)
+        rows = _rows(start, 12) if getattr(model, "encoder", None) is None else _table(start, 12)
         model.partial_fit(rows, [labels[(i + start) * 5 % 7 % len(labels)] for i in range(12)])
     elif name == "regressor-of-dicts" or (not isinstance(model, Learner) and getattr(model, "_names", None)):
         for i, x in enumerate(_dicts(start, 12)):

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayou.errors import InvalidSpec, ShapeMismatch
 from bayou.estimators import OnlineCounter
 from bayou.estimators.summary import aligned
+from bayou.evaluation.delays import LateModel, arrivals
+from bayou.evaluation.monitor import CalibrationMonitor, CoverageMonitor
 from bayou.evaluation.scores import Classification, Counting, Regression, Scores, Task
 
 REPORTS = 50  # per run, unless told otherwise: enough for a curve
@@ -52,13 +54,21 @@ def progressive(
     every: int | None = None,
     warm_up: int = 0,
     coverage: float = 0.9,
+    delay: Any = None,
+    times: ArrayLike | None = None,
+    monitor: CalibrationMonitor | CoverageMonitor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Report[Any]]:
     """Predict, score and learn the rows in order; a report after each ``every`` rows and after the last one.
 
-    ``model`` is an `OnlineClassifier`, `OnlineRegressor` or `OnlineCounter`, new or already taught. Rows are handed to
-    it in chunks, whose size changes nothing but the memory used. The first ``warm_up`` rows are learnt without being
-    scored. ``progress`` is called with the number of rows done.
+    ``model`` is an `OnlineClassifier`, `OnlineRegressor` or `OnlineCounter`, or a conformal estimator, new or already
+    taught. Rows are handed to it in chunks, whose size changes nothing but the memory used. The first ``warm_up`` rows
+    are learnt without being scored. A ``monitor`` watches what is scored: probabilities, or intervals of this
+    ``coverage``. ``progress`` is called with the number of rows done.
+
+    With a ``delay`` each row is forecast when it comes, and its target is known so many rows later; or, with a column
+    of ``times``, so much later by these. Baselines know no more than the model. Numbers are scored from the first row
+    on before which a target was known.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from bayou import OnlineClassifier
@@ -75,8 +85,24 @@ def progressive(
         if value < least:
             raise InvalidSpec(f"`{name}` must be at least {least}; got {value!r}.")
     task = _task(model, targets, coverage)
+    _check_monitor(monitor, task, coverage)
+    if delay is not None:
+        due = arrivals(len(targets), delay, times)
+        task.delay(due)
+        model = LateModel(model, due)
+    elif times is not None:
+        raise InvalidSpec("`times` say when targets come only together with a `delay`; got None.")
     task.scores()  # a wrong level is refused now, not when the first report is asked for
-    return _reports(model, X, targets, task, (chunk, step, warm_up), progress)
+    return _reports(model, X, targets, task, (chunk, step, warm_up), monitor, progress)
+
+
+def _check_monitor(monitor: CalibrationMonitor | CoverageMonitor | None, task: Task, coverage: float) -> None:
+    if isinstance(monitor, CalibrationMonitor) and not isinstance(task, Classification):
+        raise InvalidSpec(f"`monitor` must watch intervals, for numbers are learnt; got {monitor!r}.")
+    if isinstance(monitor, CoverageMonitor) and isinstance(task, Classification):
+        raise InvalidSpec(f"`monitor` must watch probabilities, for classes are learnt; got {monitor!r}.")
+    if isinstance(monitor, CoverageMonitor) and monitor.level != coverage:
+        raise InvalidSpec(f"`monitor` must watch intervals of the coverage {coverage!r}; got one of {monitor.level!r}.")
 
 
 def _task(model: Any, targets: NDArray[Any], coverage: float) -> Task:
@@ -91,6 +117,7 @@ def _reports(
     targets: NDArray[Any],
     task: Task,
     sizes: tuple[int, int, int],
+    monitor: CalibrationMonitor | CoverageMonitor | None,
     progress: Callable[[int], None] | None,
 ) -> Iterator[Report[Any]]:
     chunk, every, warm_up = sizes
@@ -102,10 +129,12 @@ def _reports(
         started = time.perf_counter()
         predicted = task.learn(model, X[part], learnt)
         seconds += time.perf_counter() - started
-        judged = task.judge(model, predicted, learnt)
-        if stop > warm_up:
+        judged = task.judge(model, predicted, learnt, model.known if isinstance(model, LateModel) else None)
+        if stop > warm_up and judged:
             total.update(*judged)
             window.update(*judged)
+            if monitor is not None:
+                monitor.update(*task.promised(judged))
         done = stop
         if progress is not None:
             progress(done)

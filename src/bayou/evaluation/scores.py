@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Matrix, Vector
+from bayou.contracts import Mask, Matrix, Vector
 from bayou.evaluation.baselines import Frequencies, NoChange, RunningMean
+from bayou.evaluation.delays import LateBaseline
 from bayou.evaluation.metrics import (
     MAE,
     RMSE,
@@ -121,8 +122,16 @@ class Task(ABC):
         """Learn rows; what the model had predicted of each."""
 
     @abstractmethod
-    def judge(self, model: Any, predicted: Any, y: NDArray[Any]) -> tuple[Any, ...]:
-        """What `update` of the scores takes."""
+    def judge(self, model: Any, predicted: Any, y: NDArray[Any], known: Mask | None = None) -> tuple[Any, ...]:
+        """What `update` of the scores takes: of the rows of which something was predicted, if that is not all."""
+
+    @abstractmethod
+    def delay(self, due: NDArray[np.int64]) -> None:
+        """Let baselines know the target of each row only before the row that is due."""
+
+    @abstractmethod
+    def promised(self, judged: tuple[Any, ...]) -> tuple[Any, Any]:
+        """What `update` of a monitor takes, out of that."""
 
 
 class Classification(Task):
@@ -130,8 +139,9 @@ class Classification(Task):
 
     def __init__(self, y: NDArray[Any]) -> None:
         self._classes = np.unique(y)
-        self._frequencies: Frequencies | None = None
-        self._no_change = NoChange()
+        self._frequencies: Any = None
+        self._no_change: Any = NoChange()
+        self._due: NDArray[np.int64] | None = None
 
     def scores(self) -> ClassScores:
         return ClassScores()
@@ -140,11 +150,19 @@ class Classification(Task):
         probabilities: Matrix = model.learn_many(X, y, self._classes)
         return probabilities
 
-    def judge(self, model: Any, predicted: Matrix, y: NDArray[Any]) -> tuple[Any, ...]:
+    def judge(self, model: Any, predicted: Matrix, y: NDArray[Any], known: Mask | None = None) -> tuple[Any, ...]:
         codes = np.searchsorted(model.classes_, y)
         if self._frequencies is None:  # the model may know classes that do not come here
             self._frequencies = Frequencies(predicted.shape[1])
+            if self._due is not None:
+                self._frequencies = LateBaseline(self._frequencies, self._due)
         return predicted, codes, self._frequencies.learn(codes), self._no_change.learn(codes)
+
+    def delay(self, due: NDArray[np.int64]) -> None:
+        self._due, self._no_change = due, LateBaseline(self._no_change, due)
+
+    def promised(self, judged: tuple[Any, ...]) -> tuple[Any, Any]:
+        return judged[0], judged[1]
 
 
 class Regression(Task):
@@ -152,22 +170,32 @@ class Regression(Task):
 
     def __init__(self, level: float) -> None:
         self._level = level
-        self._ends = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
-        self._running = RunningMean()
+        self._running: Any = RunningMean()
 
     def scores(self) -> NumberScores:
         return RegressionScores(Coverage(self._level))
 
-    def probabilities(self) -> list[float]:
-        """Of the quantiles to ask for: the ends of the interval come first."""
-        return [*self._ends, *PITHistogram().edges]
+    def quantiles(self, predicted: Any) -> Matrix:
+        """The ends of the interval come first."""
+        return np.column_stack([predicted.interval(self._level), predicted.quantiles(PITHistogram().edges)])
 
     def learn(self, model: Any, X: Any, y: NDArray[Any]) -> Any:
         return model.learn_many(X, y)
 
-    def judge(self, model: Any, predicted: Any, y: NDArray[Any]) -> tuple[Any, ...]:
-        quantiles = predicted.quantiles(self.probabilities())
-        return predicted.mean, predicted.log_probability(y), quantiles, y, self._running.learn(y)
+    def judge(self, model: Any, predicted: Any, y: NDArray[Any], known: Mask | None = None) -> tuple[Any, ...]:
+        running = self._running.learn(y)
+        if predicted is None:
+            return ()
+        if known is not None:
+            y, running = y[known], running[known]
+        quantiles = self.quantiles(predicted)
+        return predicted.mean, predicted.log_probability(y), quantiles, y, running
+
+    def delay(self, due: NDArray[np.int64]) -> None:
+        self._running = LateBaseline(self._running, due)
+
+    def promised(self, judged: tuple[Any, ...]) -> tuple[Any, Any]:
+        return judged[2][:, :2], judged[3]
 
 
 class Counting(Regression):
@@ -180,5 +208,6 @@ class Counting(Regression):
     def scores(self) -> NumberScores:
         return CountScores(Coverage(self._level))
 
-    def probabilities(self) -> list[float]:
-        return self._ends
+    def quantiles(self, predicted: Any) -> Matrix:
+        ends: Matrix = predicted.interval(self._level)
+        return ends
