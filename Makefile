@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-python lint format bench papers papers-quick clean
+.PHONY: help demo test test-compiled test-python lint format bench bench-streams papers papers-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: $(READY) ## Put the sources in the form that lint asks for
 
 bench: $(READY) ## Compare speed with scikit-learn, River and padasip
 	$(BIN)/python -m benchmarks
+
+bench-streams: $(READY) ## Compare what is predicted along streams with baselines and peers; DATA=folder adds files
+	$(BIN)/python -m benchmarks.streams $(if $(DATA),--data $(DATA))
 
 papers: $(READY) ## Reproduce every figure and table of the papers, in about twenty minutes
 	$(BIN)/python -m bayou.papers run --all

@@ -546,7 +546,7 @@ MANIFESTS = {
     "older": (changed(format_version=0), "format version must be 1; got 0"),
     "version as text": (changed(format_version="1"), "format version must be 1; got '1'"),
     "version as truth": (changed(format_version=True), "format version must be 1; got True"),
-    "unknown class": (changed(**{"class": "Popen"}), "class must be one of BayesianCCA, .*; got 'Popen'"),
+    "unknown class": (changed(**{"class": "Popen"}), "class must be one of Bank, .*; got 'Popen'"),
     "class of a spec": (changed(**{"class": "Probit"}), "class must be one of"),
     "class with a path": (changed(**{"class": "os.system"}), "class must be one of"),
     "class as list": (changed(**{"class": ["Learner"]}), "class must be one of"),

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayou.bank import Bank
     from bayou.contracts import SparseRows
     from bayou.encoders import (
         Additive,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from bayou.estimators import (
         BayesianCCA,
         BinaryFactorAnalysis,
+        Budget,
+        ConformalClassifier,
+        ConformalRegressor,
         HarmonyMixture,
         IncrementalRiskClassifier,
         IncrementalRiskRegressor,
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
         Step,
         StudentT,
     )
+    from bayou.members import Member, Waves
+    from bayou.mixed_prediction import MixedPrediction
     from bayou.modelfile import load, save
     from bayou.posteriors import (
         BinaryWeights,
@@ -88,10 +94,14 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveRate",
     "Additive",
+    "Bank",
     "BayesianCCA",
     "BinaryFactorAnalysis",
     "BinaryWeights",
     "BoltzmannStep",
+    "Budget",
+    "ConformalClassifier",
+    "ConformalRegressor",
     "ConstantRate",
     "CubicSplines",
     "DiagonalGaussian",
@@ -116,6 +126,8 @@ __all__ = [
     "LocalFactorAnalysis",
     "Logistic",
     "LowRankGaussian",
+    "Member",
+    "MixedPrediction",
     "MomentMatching",
     "NaturalGradient",
     "NegativeBinomial",
@@ -160,6 +172,7 @@ __all__ = [
     "UserFunctions",
     "Variational",
     "VariationalPerceptron",
+    "Waves",
     "load",
     "read_csv",
     "read_parquet",
@@ -167,18 +180,21 @@ __all__ = [
 ]
 
 _NAMES = {
+    "bank": "Bank",
     "contracts": "SparseRows",
     "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",
-    "estimators": "BayesianCCA BinaryFactorAnalysis HarmonyMixture IncrementalRiskClassifier IncrementalRiskRegressor "
-    "LocalFactorAnalysis NetworkClassifier NetworkRegressor NormalisedPerceptron OnlineClassifier OnlineCounter "
-    "OnlineNetwork OnlineRegressor RivalPenalisedClustering ShiftedPerceptron SubspaceRegressor "
-    "ThresholdedFunction",
+    "estimators": "BayesianCCA BinaryFactorAnalysis Budget ConformalClassifier ConformalRegressor HarmonyMixture "
+    "IncrementalRiskClassifier IncrementalRiskRegressor LocalFactorAnalysis NetworkClassifier NetworkRegressor "
+    "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor RivalPenalisedClustering "
+    "ShiftedPerceptron SubspaceRegressor ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",
     "likelihoods": "BoltzmannStep FlipProbit Gaussian Logistic NegativeBinomial Ordinal Poisson Probit Softmax Step "
     "StudentT",
+    "members": "Member Waves",
+    "mixed_prediction": "MixedPrediction",
     "modelfile": "load save",
     "posteriors": "BinaryWeights DiagonalGaussian FullGaussian FunctionNorm LowRankGaussian NaturalGradient "
     "NormalInverseGamma NormalisedGradient OnlineGradient RecursiveLeastSquares Rosenblatt ScheduledPoint "

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayou import encoders, functions, likelihoods, posteriors, rules, schedules, stiffness
+from bayou import encoders, functions, likelihoods, members, posteriors, rules, schedules, stiffness
 from bayou.contracts import Code, Spec
 from bayou.errors import InvalidSpec, ModelFileError
 
 SPECS: dict[str, type[Spec]] = {
     name: getattr(home, name)
-    for home in (encoders, functions, likelihoods, rules, posteriors, schedules, stiffness)
+    for home in (encoders, functions, likelihoods, members, rules, posteriors, schedules, stiffness)
     for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.

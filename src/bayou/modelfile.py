@@ -44,8 +44,11 @@ MAX_ITEMS = 2**59  # numpy counts bytes in 63 bits, also for arrays that are emp
 
 # Names, not classes: estimators lie above this module, and are imported when a file asks for one.
 MODELS = {
+    "Bank": "bayou.bank",
     "BayesianCCA": "bayou.estimators",
     "BinaryFactorAnalysis": "bayou.estimators",
+    "ConformalClassifier": "bayou.estimators",
+    "ConformalRegressor": "bayou.estimators",
     "FunctionLearner": "bayou.function_learner",
     "HarmonyMixture": "bayou.estimators",
     "IncrementalRiskClassifier": "bayou.estimators",

@@ -18,6 +18,7 @@ from bayou import (
     LowRankGaussian,
     NetworkClassifier,
     NetworkRegressor,
+    NormalInverseGamma,
     OnlineNetwork,
     OnlineRegressor,
 )
@@ -66,7 +67,9 @@ def test_two_moons_in_one_pass() -> None:
 
 def test_a_curve_that_no_line_follows() -> None:
     X, y = wave(1500)
-    network, line = NetworkRegressor().fit(X[:1000], y[:1000]), OnlineRegressor().fit(X[:1000], y[:1000])
+    network, line = NetworkRegressor(), OnlineRegressor(posterior=NormalInverseGamma(10.0))
+    for model in (network, line):
+        model.fit(X[:1000], y[:1000])
     errors = [np.sqrt(np.mean((model.predict(X[1000:]) - y[1000:]) ** 2)) for model in (network, line)]
     assert errors[0] < 7.0  # the noise is 5
     assert errors[1] > 40.0

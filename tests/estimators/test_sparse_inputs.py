@@ -11,6 +11,7 @@ import scipy.sparse
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from bayou import (
+    Budget,
     DiagonalGaussian,
     FullGaussian,
     Hashing,
@@ -151,9 +152,9 @@ def test_a_third_class_may_appear_in_sparse_rows() -> None:
 @pytest.mark.parametrize(
     ("model", "rows", "family", "why"),
     [
-        (OnlineClassifier(), np.zeros((3, 4)), FullGaussian, "every correlation between weights: 4 columns"),
-        (OnlineClassifier(posterior="auto"), np.zeros((3, 4)), FullGaussian, "at most 1,000"),
-        (OnlineRegressor(), np.zeros((3, 4)), NormalInverseGamma, "every correlation"),
+        (OnlineClassifier(), np.zeros((3, 400)), FullGaussian, "every correlation between weights: 400 columns"),
+        (OnlineClassifier(posterior="auto"), np.zeros((3, 400)), FullGaussian, "at most 1,000"),
+        (OnlineRegressor(), np.zeros((3, 400)), NormalInverseGamma, "every correlation"),
         (OnlineClassifier(), np.zeros((3, 1001)), LowRankGaussian, "the 10 strongest correlations: 1,001 columns"),
         (OnlineCounter(), scipy.sparse.csr_array((3, 5000)), SparseDiagonalGaussian, "sparse rows of 5,000 columns"),
         (OnlineClassifier(encoder=Hashing(bits=12)), {"a": ["x", "y", "z"]}, SparseDiagonalGaussian, "4,096 columns"),
@@ -167,6 +168,29 @@ def test_it_says_what_it_chose_and_why(model: Any, rows: Any, family: type, why:
     assert len(told) == 1
     assert family.__name__ in told[0]
     assert why in told[0]
+
+
+@pytest.mark.parametrize("model", [OnlineClassifier(), OnlineClassifier(posterior="auto"), OnlineRegressor()], ids=repr)
+def test_few_columns_get_a_bank(model: Any) -> None:
+    model.partial_fit(np.zeros((3, 4)), [0, 1, 1])
+    assert len(model.bank_.members) > 20
+    assert any(line.startswith("bank (") and "4 columns" in line for line in str(model.summary()).splitlines())
+
+
+def test_a_budget_is_kept() -> None:
+    """In bytes at once; in microseconds by who sleeps, once there is something to judge by."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 6))
+    labels = (rows[:, 0] + rng.normal(size=1500) > 0.0).astype(int)
+    small = OnlineClassifier(budget=Budget(n_bytes=20_000.0)).fit(rows, labels)
+    assert small.bank_.belief.covariance.nbytes + small.bank_.belief.mean.nbytes < 20_000
+    slow, quick = (OnlineClassifier(budget=Budget(us)).fit(rows, labels).bank_ for us in (1000.0, 3.0))
+    assert quick.plan.cost[quick.awake].sum() <= 3.0 < slow.plan.cost[slow.awake].sum()
+    assert not OnlineClassifier(budget=Budget(0.1)).fit(rows, labels)._bank
+    with pytest.raises(InvalidSpec, match="`budget` must be Budget"):
+        OnlineClassifier(budget=3).fit(rows, labels)
+    with pytest.raises(InvalidSpec, match="`microseconds` must be a number above 0; got -1"):
+        Budget(-1.0)
 
 
 def test_what_would_not_fit_in_memory_is_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:

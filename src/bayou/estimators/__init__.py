@@ -8,6 +8,8 @@ ShiftedPerceptron       two classes with flipped labels, by a perceptron
 OnlineNetwork           numbers or classes, by a small network; NetworkRegressor, NetworkClassifier: one or the other
 IncrementalRiskRegressor, IncrementalRiskClassifier
                         numbers or classes, by functions of few inputs that change as little as possible
+ConformalRegressor, ConformalClassifier
+                        any of these with intervals or sets that cover as promised, whatever the stream does
 HarmonyMixture          clusters, and how many there are
 BayesianCCA             what two views have in common: canonical correlations, as many as there is evidence for
 LocalFactorAnalysis     clusters along subspaces, and the dimension of each
@@ -15,12 +17,15 @@ SubspaceRegressor       numbers, by local linear functions on subspaces, and how
 RivalPenalisedClustering
                         clusters by their centres: units compete, and those that are too many are driven away
 BinaryFactorAnalysis    rows as sums of parts that are there or not, and how many there are
+Budget                  what an estimator may spend, in time and memory
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
 """
 
 from bayou.estimators.bayesian_cca import BayesianCCA
 from bayou.estimators.binary_factor_analysis import BinaryFactorAnalysis
 from bayou.estimators.classifier import OnlineClassifier
+from bayou.estimators.conformal_classifier import ConformalClassifier
+from bayou.estimators.conformal_regressor import ConformalRegressor
 from bayou.estimators.counter import OnlineCounter
 from bayou.estimators.harmony_mixture import HarmonyMixture
 from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
@@ -31,12 +36,16 @@ from bayou.estimators.online_network import OnlineNetwork
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
 from bayou.estimators.shifted_perceptron import ShiftedPerceptron
+from bayou.estimators.standard_members import Budget
 from bayou.estimators.subspace_regressor import SubspaceRegressor
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
     "BayesianCCA",
     "BinaryFactorAnalysis",
+    "Budget",
+    "ConformalClassifier",
+    "ConformalRegressor",
     "HarmonyMixture",
     "IncrementalRiskClassifier",
     "IncrementalRiskRegressor",

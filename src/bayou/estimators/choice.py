@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from bayou.contracts import Posterior
+from bayou.members import Member
 from bayou.posteriors import DiagonalGaussian, LowRankGaussian
 
 AUTO = "auto"
@@ -14,11 +15,14 @@ MOST_BYTES = 2**28  # of the strongest correlations
 
 
 class Choice(NamedTuple):
-    """A posterior, why it was chosen, and how much narrower its prior is than that of few columns."""
+    """A posterior, why it was chosen, and how much narrower its prior is than that of few columns; or the members of a
+    bank, of which each has every correlation.
+    """
 
     posterior: Posterior[Any]
     why: str
     narrower: float = 1.0
+    members: tuple[Member, ...] = ()
 
 
 def choose(full: Posterior[Any], sparse: Posterior[Any], n_columns: int, is_sparse: bool) -> Choice:

@@ -13,13 +13,17 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
+from bayou.contracts import Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
 from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.sparse_inputs import HashedInputs
+from bayou.estimators.standard_members import of_two_classes
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.likelihoods import Logistic, Probit, Softmax
+from bayou.members import Member
+from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
 
 # The logistic function is close to the normal one of its argument over this.
@@ -122,7 +126,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             label = _label(y)
             if known is None:
                 self._check_dict(x)
-                self._start(len(x), [], list(x))
+                self._start(len(x), [], dicts.in_order(x))
             code = self._codes.get(label)
             if code is None:
                 self._check_label(label)
@@ -131,9 +135,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             code = self._admit(label)
         self._learn_encoded(mask, self._target(code))
         self._count(1.0)
-        if self._has_short_way and not self._standardizes and self._inputs is None and self._short_way is None:
-            intercept, targets = [self._intercept] * self._first, {y: self._target(c) for y, c in self._codes.items()}
-            self._short_way = dicts.short_way(self._learner_, self._order, intercept, targets)
+        if self._has_short_way and self._short_way is None:
+            targets = {label: self._target(code) for label, code in self._codes.items()}
+            if isinstance(self._inputs, HashedInputs):
+                self._short_way = self._inputs.text_way(self._sparse_learner, targets, self._count)
+            elif self._inputs is None and not self._standardizes and self._bank is None:
+                intercept = [self._intercept] * self._first
+                self._short_way = dicts.short_way(self._learner_, self._order, intercept, targets)
 
     def _target(self, code: int) -> float:
         """What the learner is told of a class."""
@@ -160,7 +168,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self._begin(n_columns, names)
         self._codes: dict[Any, int] = {label: code for code, label in enumerate(labels)}
         self._is_multiclass = len(labels) > 2
-        self._learner_ = self._learner(Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood())
+        if self._is_multiclass:
+            self._choice = self._choice._replace(members=())
+        likelihood = Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood()
+        self._learner_ = self._new_learner(likelihood)
         self._order_classes()
 
     def _binary_likelihood(self) -> Likelihood:
@@ -197,8 +208,27 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         for part in self._parts(rows, weights):
             prediction = self._learn_part(rows[part], targets[part], weights[part])
             if tell:
-                given.append(self._probabilities(prediction.latent))
+                given.append(self._before(prediction, targets[part]))
         return np.concatenate(given)
+
+    def _before(self, prediction: Any, targets: Vector) -> Matrix:
+        """Probabilities that were given before targets were used; a bank knows what it gave to those that came."""
+        if not isinstance(prediction, MixedPrediction) or prediction.evidence is None or len(self._codes) < 2:
+            return self._probabilities(prediction)
+        given = np.clip(np.exp(prediction.evidence), 0.0, 1.0)
+        second = np.where(targets > 0.0, given, 1.0 - given)
+        return np.column_stack([1.0 - second, second])
+
+    def _late_target(self, y: Any) -> float | None:
+        label = _label(y)
+        code = getattr(self, "_codes", {}).get(label)
+        if code is None and self._begun():
+            self._check_label(label)
+        return None if code is None else self._target(code)
+
+    def _told_of(self, prediction: Any) -> dict[Any, float]:
+        values = self._probabilities(prediction)[0]
+        return {label: float(values[code]) for label, code in self._codes.items()}
 
     # --- labels
 
@@ -207,7 +237,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         codes = np.full(len(labels), -1.0)
         if len(self._codes) <= FEW_CLASSES:
             for label, code in self._codes.items():
-                codes[labels == label] = code
+                codes += (labels == label) * (code + 1.0)
         else:
             values, inverse = np.unique(labels, return_inverse=True)
             codes = np.array([float(self._codes.get(label, -1)) for label in values.tolist()])[inverse]
@@ -215,7 +245,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _unknown(self, labels: NDArray[Any]) -> list[Any]:
         """The labels that are not known yet, each once."""
-        found: list[Any] = np.unique(labels[self._codes_of(labels) < 0.0]).tolist()
+        new = self._codes_of(labels) < 0.0
+        found: list[Any] = np.unique(labels[new]).tolist() if new.any() else []
         return found
 
     def _first_appearances(self, labels: NDArray[Any]) -> list[int]:
@@ -246,6 +277,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _with_one_class_more(self) -> Learner:
         """One latent per class; the new one has the prior, but for an intercept that tells how rare it is so far."""
         known, count = self._learner_, len(self._codes)
+        (posterior, belief), likelihood = self._believed(), self._told_likelihood()
+        self._choice = self._choice._replace(members=())
         learner = self._learner(Softmax(count + 1))
         learner.n_examples, learner.log_evidence = known.n_examples, known.log_evidence
         if self._is_multiclass:
@@ -253,11 +286,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 array[:count] = old
         else:  # two classes: half of their one latent each, against each other, as logits
             for code, sign in enumerate((-1.0, 1.0)):
-                half = type(known.belief)(*(array.copy() for array in known.belief))
-                per_noise = 1.0 / getattr(known.likelihood, "noise_scale", 1.0)
-                as_logits = per_noise * (1.0 if isinstance(known.likelihood, Logistic) else LOGISTIC_OVER_PROBIT)
+                half = type(belief)(*(array.copy() for array in belief))
+                per_noise = 1.0 / getattr(likelihood, "noise_scale", 1.0)
+                as_logits = per_noise * (1.0 if isinstance(likelihood, Logistic) else LOGISTIC_OVER_PROBIT)
                 size = np.full(known.n_features, as_logits / math.sqrt(2.0))
-                known.posterior.transform(half, size, np.zeros_like(size))
+                posterior.transform(half, size, np.zeros_like(size))
                 half.mean[...] *= sign / math.sqrt(2.0)
                 for array, part in zip(learner.belief, half, strict=True):
                     array[code] = part
@@ -265,6 +298,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             rarity, place = math.log(1.0 + known.n_examples) / self._intercept, self._intercept_place
             learner.belief.mean[count, place] = learner.belief.mean[:count, place].mean() - rarity
         return learner
+
+    def _told_likelihood(self) -> Likelihood:
+        """In whose latent weights are told."""
+        return self._learner_.likelihood if self._bank is None else self._bank.members[0].likelihood
+
+    def _standard_members(self) -> list[Member]:
+        return of_two_classes()
+
+    def _member_scales(self) -> Vector:
+        """Weights of probit members are told as those of logistic ones."""
+        kinds = [member.likelihood for member in self.bank_.members]
+        return np.array([1.0 if isinstance(kind, Logistic) else LOGISTIC_OVER_PROBIT for kind in kinds])
 
     def _order_classes(self) -> None:
         labels = list(self._codes)
@@ -276,11 +321,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probability of each class, in the order of ``classes_``."""
-        return self._probabilities(self._predictions(X).latent)[:, self._class_order]
+        return self._probabilities(self._predictions(X))[:, self._class_order]
 
     def predict_log_proba(self, X: ArrayLike) -> Matrix:
         """Log probability of each class, in the order of ``classes_``."""
-        return self._log_probabilities(self._predictions(X).latent)[:, self._class_order]
+        return self._log_probabilities(self._predictions(X))[:, self._class_order]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -302,24 +347,29 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Probability of each class; empty before anything was learnt."""
         if not self._begun() or not self._codes:
             return {}
-        values = self._probabilities(self._predict_dict(x).latent)[0]
+        values = self._probabilities(self._predict_dict(x))[0]
         return {label: float(values[code]) for label, code in self._codes.items()}
 
-    def _log_probabilities(self, latent: Latent) -> Matrix:
+    def _log_probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
-        likelihood, count = self._learner_.likelihood, len(self._codes)
+        count, rows = (
+            len(self._codes),
+            len(np.atleast_1d(prediction.mean)) if self._bank else len(prediction.latent.mean),
+        )
         if count == 1:  # nothing else is known yet
-            return np.zeros((len(latent.mean), 1))
+            return np.zeros((rows, 1))
         targets = range(count) if self._is_multiclass else (-1.0, 1.0)
-        rows = len(latent.mean)
-        return np.column_stack([likelihood.log_probability(np.full(rows, float(t)), latent) for t in targets])
+        return np.column_stack([prediction.log_probability(np.full(rows, float(t))) for t in targets])
 
-    def _probabilities(self, latent: Latent) -> Matrix:
+    def _probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
+        if isinstance(prediction, MixedPrediction):
+            second = prediction.probability_of_one()
+            return np.column_stack([1.0 - second, second]) if len(self._codes) > 1 else np.ones((len(second), 1))
         likelihood = self._learner_.likelihood
         if isinstance(likelihood, Softmax):
-            return likelihood.probabilities(latent)
-        probabilities = np.exp(self._log_probabilities(latent))
+            return likelihood.probabilities(prediction.latent)
+        probabilities = np.exp(self._log_probabilities(prediction))
         normalised: Matrix = probabilities / probabilities.sum(axis=1, keepdims=True)
         return normalised
 
@@ -339,7 +389,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Central interval of each weight: (low, high) per input; with more than two classes, per class and input."""
         intervals = []
         for sign, belief in self._oriented():
-            ends = sign * self._slopes(self._learner_.posterior.intervals(belief, coverage))
+            ends = sign * self._slopes(self._believed()[0].intervals(belief, coverage))
             intervals.append(np.sort(ends, axis=1) / np.reshape(self._weight_scale(), (-1, 1)))
         return np.stack(intervals) if self._is_multiclass else intervals[0]
 
@@ -356,7 +406,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _oriented(self) -> list[tuple[float, Any]]:
         """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
         self._check_begun()
-        beliefs = self._learner_.beliefs()
+        beliefs = self._learner_.beliefs() if self._bank is None else [self._believed()[1]]
         if self._is_multiclass:
             return [(1.0, beliefs[code]) for code in self._class_order]
         return [(1.0 if self._class_order in ([0], [0, 1], []) else -1.0, beliefs[0])]
@@ -376,7 +426,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         model = super().from_state(state)
         if model._begun():
             model._codes = {label: code for code, label in enumerate(state.config["classes"])}
-            model._is_multiclass = isinstance(model._learner_.likelihood, Softmax)
+            model._is_multiclass = model._bank is None and isinstance(model._learner_.likelihood, Softmax)
             model._order_classes()
         return model
 

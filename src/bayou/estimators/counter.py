@@ -8,7 +8,9 @@ from sklearn.base import RegressorMixin
 
 from bayou.contracts import Likelihood, Posterior
 from bayou.estimators.numbers import NumberEstimator
+from bayou.estimators.standard_members import of_counts
 from bayou.likelihoods import Poisson
+from bayou.members import Member
 from bayou.posteriors import FullGaussian
 
 
@@ -34,6 +36,9 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
 
     def _default_posterior(self) -> Posterior[Any]:
         return FullGaussian(prior_variance=0.25)
+
+    def _standard_members(self) -> list[Member]:
+        return of_counts(0.25)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,6 @@ import numpy as np
 from bayou.contracts import Mask, Matrix, State, Vector
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.units import Units
-from bayou.prediction import Prediction
 
 KEPT = 256  # rows that may be learnt again
 
@@ -29,7 +28,7 @@ class EarlyRows(OnlineEstimator):
         super()._begin(n_columns, names)
         self._early = []
 
-    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Any:
         prediction = super()._learn_part(rows, targets, weights)
         self._keep(rows, targets, weights)
         return prediction

@@ -23,7 +23,7 @@ from bayou.encoders import Hashing, Standardizer
 from bayou.encoders.standardizer import Frame, check_magnitude, count_and_scale
 from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.estimators.choice import Choice
-from bayou.estimators.dicts import NOT_PLAIN, number_of, values_of
+from bayou.estimators.dicts import NOT_PLAIN, in_order, number_of, values_of
 from bayou.estimators.sparse_inputs import HashedInputs, SparseInputs, Table
 from bayou.learner import Learner
 from bayou.numerics.jit import entry_point
@@ -182,7 +182,7 @@ class EncodedInputs(BaseEstimator):
 
     def _admit_inputs(self, x: Mapping[Hashable, Any]) -> None:
         """Make room for inputs that were never seen; all of them are checked before anything changes."""
-        fresh = [name for name in x if name not in self._names]
+        fresh = in_order(name for name in x if name not in self._names)
         self._check_dict(x)
         for name in fresh:
             self._names[name] = len(self._names)

@@ -45,6 +45,7 @@ class IncrementalRiskEstimator(EarlyRows):
     """What the estimators of functions share: the box, the basis over it, and how both grow."""
 
     _has_short_way = False
+    _retells = False
     fit_intercept = False
     standardize = False
 

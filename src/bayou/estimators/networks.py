@@ -39,6 +39,7 @@ class NetworkEstimator(EarlyRows):
 
     _learner_class = FunctionLearner
     _has_short_way = False
+    _retells = False
     _has_bias = True  # of its own, without a feature for it
     _output_variance = 1.0
     fit_intercept = False

@@ -12,9 +12,9 @@ from sklearn.utils.validation import column_or_1d
 
 from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
-from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.dicts import in_order
+from bayou.estimators.online import OnlineEstimator, Said
 from bayou.estimators.summary import Summary
-from bayou.prediction import Prediction, joined
 
 
 class NumberEstimator(OnlineEstimator):
@@ -44,7 +44,7 @@ class NumberEstimator(OnlineEstimator):
         self.learn_many(X, y, sample_weight)
         return self
 
-    def learn_many(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Prediction:
+    def learn_many(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Said:
         """Learn more rows; returns the predictions made before each target was used."""
         rows = self._rows(X, reset=not self._begun())
         targets, weights = self._targets(y, len(rows)), self._weights(sample_weight, rows)
@@ -57,21 +57,26 @@ class NumberEstimator(OnlineEstimator):
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         self._begin(n_columns, names)
-        self._learner_ = self._learner(self._default_likelihood() if self.likelihood is None else self.likelihood)
+        self._learner_ = self._new_learner(self._default_likelihood() if self.likelihood is None else self.likelihood)
 
-    def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Said:
         parts = [self._learn_part(rows[p], targets[p], weights[p]) for p in self._parts(rows, weights)]
-        return joined(self._learner_.likelihood, parts)
+        said: Said = self._joined(parts)
+        return said
 
     def learn_one(self, x: Mapping[Hashable, Any], y: float) -> None:
         """Learn from a dict of named values, any of which may be new, absent or None."""
         self._check_target(y)
         if not self._begun():
             self._check_dict(x)
-            self._start(len(x), list(x))
+            self._start(len(x), in_order(x))
         mask = self._encode_one(x, learn=True)
         self._learn_encoded(mask, y)
         self._count(1.0)
+
+    def _late_target(self, y: Any) -> float:
+        self._check_target(y)
+        return float(y)
 
     def _check_target(self, y: float) -> None:
         likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
@@ -86,9 +91,16 @@ class NumberEstimator(OnlineEstimator):
         prediction = self._predictions(X)
         return (prediction.mean, np.sqrt(prediction.variance)) if return_std else prediction.mean
 
-    def predict_distribution(self, X: ArrayLike) -> Prediction:
+    def predict_distribution(self, X: ArrayLike) -> Said:
         """All that is known of the target of each row: mean, variance, quantiles, the log density of any value."""
-        return self._predictions(X)
+        said: Said = self._predictions(X)
+        return said
+
+    def predict_distribution_one(self, x: Mapping[Hashable, Any]) -> Said:
+        """The same for a dict of named values, as of one row."""
+        self._check_begun()
+        said: Said = self._predict_dict(x)
+        return said
 
     def predict_var(self, X: ArrayLike) -> Vector:
         """Predictive variance of the target of each row."""
@@ -109,26 +121,27 @@ class NumberEstimator(OnlineEstimator):
     def coef_(self) -> Vector:
         """Expected weight per unit of each raw input."""
         self._check_begun()
-        mean: Vector = self._slopes(self._learner_.belief.mean) / self._weight_scale()
+        mean: Vector = self._slopes(self._believed()[1].mean) / self._weight_scale()
         return mean * self._target_scale()
 
     @property
     def intercept_(self) -> float:
         """Expected latent where all raw inputs are zero."""
         self._check_begun()
-        return self._raw_intercept(self._learner_.belief.mean) * self._target_scale() + self._target_location()
+        return self._raw_intercept(self._believed()[1].mean) * self._target_scale() + self._target_location()
 
     def coef_interval(self, coverage: float = 0.9) -> Matrix:
         """Central interval of each weight: one row (low, high) per input."""
         self._check_begun()
-        intervals: Matrix = self._slopes(self._learner_.posterior.intervals(self._learner_.belief, coverage))
+        posterior, belief = self._believed()
+        intervals: Matrix = self._slopes(posterior.intervals(belief, coverage))
         return intervals * np.reshape(self._target_scale() / self._weight_scale(), (-1, 1))
 
     def summary(self, coverage: float = 0.9) -> Summary:
         """Each weight with its deviation, interval and the probability of its sign, in raw units."""
         self._check_begun()
         scale = self._target_scale() / self._weight_scale()
-        return self._weights_told(self._learner_.belief, scale, coverage)._replace(note=self._note())
+        return self._weights_told(self._believed()[1], scale, coverage)._replace(note=self._note())
 
     def _target_scale(self) -> float:
         return 1.0

@@ -9,29 +9,41 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayou.bank import Bank, Forecast
 from bayou.contracts import Likelihood, Posterior, Rule, SparsePosterior, SparseRows, State, Vector
 from bayou.encoders import Hashing
+from bayou.encoders.standardizer import CHANGE, check_magnitude
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.estimators.choice import AUTO, Choice, choose
-from bayou.estimators.doublings import next_doubling, stops
-from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
+from bayou.estimators.doublings import is_doubling, next_look, stops
+from bayou.estimators.encoded_inputs import NO_WEIGHTS, NONE_MISSING, EncodedInputs
+from bayou.estimators.forecasts import LateTargets
+from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
+from bayou.members import Member
+from bayou.mixed_prediction import MixedPrediction
+from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full
-from bayou.posteriors import SparseDiagonalGaussian
+from bayou.posteriors import FullGaussian, SparseDiagonalGaussian
+from bayou.posteriors.full_gaussian import FullBelief
 from bayou.prediction import Prediction, joined
 from bayou.rules import MomentMatching
 from bayou.sparse_learner import SparseLearner
 
 FULL_ROWS = 4096  # sparse rows that are written out in full at once
 MOST_TOLD = 50  # weights that are told of sparse rows
+MOST_WAVES_BEGUN = 64.0  # examples until which waves begin anew when the scale of the inputs turns out to be another
+FAR = 0.5  # by this much of a deviation a column must change for its frame to follow in between
+Said = Prediction | MixedPrediction
 
 
-class OnlineEstimator(EncodedInputs):
+class OnlineEstimator(LateTargets, EncodedInputs):
     """A learner behind scikit-learn's interface, and behind River's for dicts."""
 
     _learner_class: type[Learner] = Learner
     _has_short_way = True
+    _retells = True  # what was learnt is told exactly in another frame, at any time
     # Of weights of which a row has few: their largest prior variance, that of the sum of all that a row has, and how
     # much the intercept's is wider than the largest.
     _sparse_variance, _row_variance, _intercept_wider = 1.0, math.inf, 1.0
@@ -44,6 +56,7 @@ class OnlineEstimator(EncodedInputs):
         fit_intercept: bool = True,
         standardize: bool = True,
         encoder: Hashing | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.posterior = posterior
@@ -51,6 +64,7 @@ class OnlineEstimator(EncodedInputs):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.encoder = encoder
+        self.budget = budget
 
     # --- the parts that estimators fill in
 
@@ -59,6 +73,19 @@ class OnlineEstimator(EncodedInputs):
 
     def _default_posterior(self) -> Posterior[Any]:
         raise InvalidSpec(f"{type(self).__name__} has no posterior of its own")
+
+    def _standard_members(self) -> list[Member]:
+        """The members of the bank that learns by default; none if there is no bank."""
+        return []
+
+    def _new_bank(self) -> Bank:
+        """A bank of the members that were chosen."""
+        budget = Budget() if self.budget is None else self.budget
+        return Bank(self._choice.members, self._first + self._frame.mean.size, budget=budget.microseconds)
+
+    def _new_learner(self, likelihood: Likelihood) -> Any:
+        """A bank if one was chosen, or else a learner of this likelihood."""
+        return self._new_bank() if self._choice.members else self._learner(likelihood)
 
     def _learner(self, likelihood: Likelihood) -> Learner:
         """A new learner for the inputs known so far."""
@@ -85,7 +112,24 @@ class OnlineEstimator(EncodedInputs):
             why = f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few"
             return Choice(sparse, why, narrower)
         choice = choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
-        return choice._replace(narrower=narrower) if choice.posterior is sparse else choice
+        if choice.posterior is sparse:
+            return choice._replace(narrower=narrower)
+        return self._choose_members(choice, n_columns)
+
+    def _choose_members(self, choice: Choice, n_columns: int) -> Choice:
+        """A bank, where nothing was set that it would find, and its members can be afforded."""
+        if not (self.budget is None or isinstance(self.budget, Budget)):
+            raise InvalidSpec(f"`budget` must be Budget(...) or None; got {self.budget!r}.")
+        if self.likelihood is not None or self.rule is not None:
+            return choice
+        budget = Budget() if self.budget is None else self.budget
+        members = affordable(self._standard_members(), self._first + n_columns, budget)
+        if not members:
+            return choice
+        why = (
+            f"{len(members)} members, weighed by evidence; up to {budget.microseconds:g} us a row: {n_columns} columns"
+        )
+        return choice._replace(why=why, members=members)
 
     # --- rows
 
@@ -117,16 +161,49 @@ class OnlineEstimator(EncodedInputs):
     def __sklearn_is_fitted__(self) -> bool:
         return self._begun()
 
-    def _learn_part(self, rows: Any, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_part(self, rows: Any, targets: Vector, weights: Vector) -> Any:
         """Learn rows during which the frame of the features stays."""
         if self._inputs is not None:
             return self._inputs.learn(self._sparse_learner, rows, targets, weights)
         if isinstance(rows, SparseRows):
             parts = [slice(n, n + FULL_ROWS) for n in range(0, len(rows), FULL_ROWS)]
             learnt = [self._learn_part(in_full(rows[p]), targets[p], weights[p]) for p in parts]
-            return joined(self._learner_.likelihood, learnt)
+            return self._joined(learnt)
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        """What was said of parts of the rows, as of one."""
+        if parts and isinstance(parts[0], MixedPrediction):
+            return MixedPrediction.joined(parts)
+        return joined(self._learner_.likelihood, parts)
+
+    @property
+    def _bank(self) -> Bank | None:
+        """The bank that learns, if one does."""
+        learner: Any = self._learner_
+        return learner if isinstance(learner, Bank) else None
+
+    @property
+    def bank_(self) -> Bank:
+        """The bank that learns: what it believes of drift, noise and scales, what changed, and when."""
+        self._check_begun()
+        bank = self._bank
+        if bank is None:
+            raise InvalidSpec(f"this {type(self).__name__} has no bank: {self._note().splitlines()[0]}.")
+        return bank
+
+    def _believed(self) -> tuple[Posterior[Any], Any]:
+        """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian."""
+        bank = self._bank
+        if bank is None:
+            return self._learner_.posterior, self._learner_.belief
+        mean, covariance = bank.weights_of_inputs(self._member_scales())
+        return FullGaussian(), FullBelief(mean, *factors_of_covariance(covariance))
+
+    def _member_scales(self) -> Vector | None:
+        """What the latent of each member of a bank must be multiplied by to be that of the first."""
+        return None
 
     @property
     def _sparse_learner(self) -> SparseLearner:
@@ -141,6 +218,55 @@ class OnlineEstimator(EncodedInputs):
             columns, values = mask
             self._sparse_learner.learn_entries(columns, values, y)
 
+    def learn_late(self, id: int, y: Any) -> None:
+        """Learn the target of a forecast, once, however many rows have come since."""
+        pending = self.forecasts.waits(id)
+        target = self._late_target(y)
+        if pending.forecast is None or self._bank is None or target is None:
+            self._learn_example(pending.example, y)
+        else:
+            features, mask = self._features_of(pending.example, learn=True)
+            forecast = pending.forecast._replace(features=features, missing=NONE_MISSING if mask is None else mask)
+            self._learn_forecast(forecast, target, pending.units)
+            self._count(1.0)
+        del self.forecasts.waiting[id]
+
+    def _late_target(self, y: Any) -> float | None:
+        """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
+        raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
+
+    def _learn_forecast(self, forecast: Forecast, target: float, units: tuple[float, float]) -> None:
+        """Let the bank learn a target in the units of now."""
+        assert self._bank is not None
+        self._bank.learn_late(forecast, target)
+
+    def _learn_example(self, example: Any, y: Any) -> None:
+        """Learn a dict or a row as if it came now."""
+        if isinstance(example, Mapping):
+            self.learn_one(example, y)
+        else:
+            self.partial_fit(example, [y])
+
+    def _predicted(self, example: Any) -> Any:
+        """What is known of a dict or a row."""
+        if isinstance(example, Mapping):
+            return self._predict_dict(example)
+        return self._predict_rows(self._rows(example, reset=False))
+
+    def _told_of(self, prediction: Any) -> Any:
+        """What a forecast says."""
+        return prediction
+
+    def _features_of(self, example: Any, learn: bool) -> tuple[Any, Any]:
+        """Features of a dict or a row, as one row, and its mask or None."""
+        if isinstance(example, Mapping):
+            mask = self._encode_one(example, learn)
+            return self._features.copy(), mask.copy() if mask.size else None
+        if example.shape != (1, self.n_features_in_) or self._names:
+            self._rows(example, reset=False)  # which says what is wrong
+        check_magnitude(example)
+        return self._encode(example, NO_WEIGHTS, learn)
+
     def _parts(self, rows: Any, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""
         start = 0
@@ -151,35 +277,49 @@ class OnlineEstimator(EncodedInputs):
             start = stop
 
     def _count(self, weight: float) -> None:
-        """So much more was learnt; where that makes twice as much, look again at how features are told."""
+        """So much more was learnt; where that makes twice as much, look again at how features are told.
+
+        In between, look whether some are not told far too large or too small by now.
+        """
+        before = self._seen
         self._seen += weight
         if self._seen >= self._next:
-            self._next = next_doubling(self._seen)
-            self._settle()
+            self._next = next_look(self._seen)
+            if is_doubling(self._seen, before):
+                self._settle()
+            elif self._retells and self._inputs is None and self._standardizes:
+                self._retake(FAR)
 
     def _settle(self) -> None:
         """Let the frame follow what was seen; what was learnt in the old one is told in the new."""
         if self._inputs is not None:
             self._inputs.settle(self._sparse_learner)
             return
-        change = self._standardizer.retake(self._frame) if self._standardizes else None
+        if self._standardizes:
+            self._retake(CHANGE)
+
+    def _retake(self, change_of: float) -> None:
+        """Let the frame follow if some column has changed by this fraction of its deviation."""
+        change = self._standardizer.retake(self._frame, change_of)
         if change is not None:
             ratio, shift = change
             first = np.ones(self._first)
             self._learner_.retell(
                 np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
             )
+            if self._bank is not None and self._seen <= MOST_WAVES_BEGUN:
+                self._bank.begin_waves()
 
-    def _predictions(self, X: ArrayLike) -> Prediction:
+    def _predictions(self, X: ArrayLike) -> Any:
         self._check_begun()
         return self._predict_rows(self._rows(X, reset=False))
 
-    def _predict_rows(self, rows: Any) -> Prediction:
+    def _predict_rows(self, rows: Any) -> Any:
         if self._inputs is not None:
             return self._inputs.predict(self._sparse_learner, rows)
         if isinstance(rows, SparseRows):
             parts = [rows[n : n + FULL_ROWS] for n in range(0, len(rows), FULL_ROWS)]
-            return joined(self._learner_.likelihood, [self._predict_rows(in_full(part)) for part in parts])
+            return self._joined([self._predict_rows(in_full(part)) for part in parts])
         return self._learner_.predict_many(*self._encode(rows, NO_WEIGHTS, learn=False))
 
     def __sklearn_tags__(self) -> Any:
@@ -188,10 +328,10 @@ class OnlineEstimator(EncodedInputs):
         tags.input_tags.sparse = self._takes_sparse and self.encoder is None
         return tags
 
-    def _predict_dict(self, x: Mapping[Hashable, Any]) -> Prediction:
+    def _predict_dict(self, x: Mapping[Hashable, Any]) -> Any:
         return self._predict_encoded(self._encode_one(x, learn=False))
 
-    def _predict_encoded(self, mask: Any) -> Prediction:
+    def _predict_encoded(self, mask: Any) -> Any:
         """What is known of what `_encode_one` has left."""
         if self._inputs is not None:
             return self._sparse_learner.predict_entries(*mask)
@@ -223,7 +363,7 @@ class OnlineEstimator(EncodedInputs):
 
     def _weights_told(self, belief: Any, scale: Any, coverage: float, prefix: str = "") -> Summary:
         """The weights of one latent, each times its scale; of sparse rows the surest alone."""
-        posterior, first = self._learner_.posterior, self._first
+        posterior, first = self._believed()[0], self._first
         if self._inputs is None:
             return Summary.of(
                 [prefix + name for name in self._input_names()], posterior, belief, first, scale, coverage
@@ -240,9 +380,10 @@ class OnlineEstimator(EncodedInputs):
 
     def _note(self) -> str:
         """What was chosen and why, and what there is to say of the inputs."""
-        posterior = self._learner_.posterior
         why = f" ({self._choice.why})" if self._choice.why else ""
-        lines = [f"posterior: {type(posterior).__name__}{why}"]
+        if self._bank is not None:
+            return f"bank{why}\n{self._bank.found()}"
+        lines = [f"posterior: {type(self._learner_.posterior).__name__}{why}"]
         if self._inputs is not None:
             lines += [f"the {MOST_TOLD} weights whose sign is surest, at most", self._inputs.note()]
         return "\n".join(filter(None, lines))
@@ -254,6 +395,7 @@ class OnlineEstimator(EncodedInputs):
         if self._begun():
             learner = self._learner_.to_state()
             config["learner"] = learner.config
+            config["banked"] = self._bank is not None
             config["names"] = list(self._names)
             config["feature_names"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
             config["seen"] = self._seen
@@ -262,10 +404,13 @@ class OnlineEstimator(EncodedInputs):
             arrays |= {f"frame.{name}": array for name, array in self._frame._asdict().items()}
             if self._given_sparse:
                 config["given_sparse"] = True
-            if self._inputs is not None:
-                inputs = self._inputs.to_state()
-                config["inputs"] = inputs.config
-                arrays |= {f"inputs.{name}": array for name, array in inputs.arrays.items()}
+        if self._pending is not None and self._pending.waiting:
+            config["pending"], said = self._pending.to_config()
+            arrays |= {f"pending.{name}": array for name, array in said.items()}
+        if self._begun() and self._inputs is not None:
+            inputs = self._inputs.to_state()
+            config["inputs"] = inputs.config
+            arrays |= {f"inputs.{name}": array for name, array in inputs.arrays.items()}
         return State(config, arrays)
 
     @classmethod
@@ -286,14 +431,20 @@ class OnlineEstimator(EncodedInputs):
             for name, array in model._frame._asdict().items():
                 _require(f"frame.{name}", arrays[f"frame.{name}"].shape, array.shape)
                 array[...] = arrays[f"frame.{name}"]
-            learner_class = SparseLearner if sparse is not None else cls._learner_class
+            banked = bool(config.get("banked", False))
+            learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
+            if not banked:  # of an earlier version, or of more classes than two
+                model._choice = model._choice._replace(members=())
             model._learner_ = learner_class.from_state(State(config["learner"], _below("learner.", arrays)))
             if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone
                 model._choice = model._choice._replace(posterior=model._learner_.posterior)
                 model._intercept = model._learner_.constant
             model._seen = float(config["seen"])
-            model._next = next_doubling(model._seen)
+            model._next = next_look(model._seen)
             _require("learner.n_features", model._learner_.n_features, model._width(state))
+            if "pending" in config:
+                kinds = [member.likelihood for member in model._bank.members] if model._bank is not None else []
+                model.forecasts.load(config["pending"], _below("pending.", arrays), kinds)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
             if config["feature_names"]:

@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from bayou.bank import Forecast
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget
 from bayou.estimators.numbers import NumberEstimator
+from bayou.estimators.online import Said
+from bayou.estimators.standard_members import of_numbers
 from bayou.estimators.units import NoiseUnits, Units
 from bayou.likelihoods import Gaussian
+from bayou.members import Member
+from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import NormalInverseGamma
 from bayou.prediction import Prediction
 
@@ -44,6 +49,9 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _default_posterior(self) -> Posterior[Any]:
         return NormalInverseGamma(prior_variance=10.0)
 
+    def _standard_members(self) -> list[Member]:
+        return of_numbers(10.0)
+
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)
         self._units = self._new_units()
@@ -63,18 +71,29 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
             return NoiseUnits(self._has_bias, self._intercept_place, self._intercept)
         return Units(self._has_bias)
 
-    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Prediction:
+    def _learn_part(self, rows: Matrix, targets: Vector, weights: Vector) -> Said:
         if not self._in_units:
-            return super()._learn_part(rows, targets, weights)
+            unscaled: Said = super()._learn_part(rows, targets, weights)
+            return unscaled
         before, first, spread = self._units.current, self._units.untouched, self._units.spread
         scaled = self._units.enter(targets)
         prediction = super()._learn_part(rows, scaled, weights)
         if isinstance(self._units, NoiseUnits):
+            assert isinstance(prediction, Prediction)
             self._units.learn_from(prediction.latent, scaled, weights)
         if first:
             self._count_surprise(prediction, float(targets[0]), float(scaled[0]))
         self._units.count(targets, weights)
-        return Prediction(self._learner_.likelihood, _raw(prediction.latent, before, spread))
+        return self._in_raw(prediction, before, spread)
+
+    def _in_raw(self, prediction: Said, units: tuple[float, float], spread: float) -> Said:
+        """The same, told in raw units: the noise carries the scale."""
+        location, scale = units
+        if isinstance(prediction, MixedPrediction):
+            return prediction.in_units(location, scale)
+        latent = prediction.latent
+        raw = Latent(location + scale * latent.mean, latent.variance, spread * scale**2 * latent.noise, latent.degrees)
+        return Prediction(self._learner_.likelihood, raw)
 
     def _settle(self) -> None:
         super()._settle()
@@ -97,13 +116,26 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
             units.learn_from(said.latent, np.array([scaled]), np.zeros(0))
         units.count(target, np.zeros(0))
 
-    def _count_surprise(self, prediction: Prediction, y: float, scaled: float) -> None:
+    def _units_now(self) -> tuple[float, float]:
+        return self._units.current
+
+    def _learn_forecast(self, forecast: Forecast, target: float, units: tuple[float, float]) -> None:
+        assert self._bank is not None
+        raw, (location, scale) = np.array([target]), units
+        scaled = float(self._units.enter(raw)[0])
+        self._units.log_scales += math.log(scale) - math.log(self._units.current[1])  # it was said in other units
+        self._bank.learn_late(forecast, scaled, (target - location) / scale)
+        self._units.count(raw, np.zeros(0))
+
+    def _count_surprise(self, prediction: Said, y: float, scaled: float) -> None:
         """The first target set the units that it was learnt in; its evidence is that of the units before."""
         if isinstance(self._units, NoiseUnits):  # without units, its first prediction means nothing
             return
-        first = Prediction(
-            self._learner_.likelihood, Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent))
-        )
+        if isinstance(prediction, MixedPrediction):
+            first: Said = prediction.first()
+        else:
+            latent = Latent(*(np.atleast_1d(value)[:1] for value in prediction.latent))
+            first = Prediction(self._learner_.likelihood, latent)
         in_old, in_new = (first.log_probability([value])[0] for value in (y, scaled))
         self._units.log_scales -= float(in_old - in_new)
 
@@ -121,16 +153,14 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
             raise InvalidTarget(f"targets must be below {LARGEST_TARGET:g} in size; got {target}.")
         return targets
 
-    def _predict_rows(self, rows: Matrix) -> Prediction:
+    def _predict_rows(self, rows: Matrix) -> Any:
         return self._in_raw_units(super()._predict_rows(rows))
 
-    def _predict_dict(self, x: Mapping[Hashable, Any]) -> Prediction:
+    def _predict_dict(self, x: Mapping[Hashable, Any]) -> Any:
         return self._in_raw_units(super()._predict_dict(x))
 
-    def _in_raw_units(self, prediction: Prediction) -> Prediction:
-        if not self._in_units:
-            return prediction
-        return Prediction(self._learner_.likelihood, _raw(prediction.latent, self._units.current, self._units.spread))
+    def _in_raw_units(self, prediction: Any) -> Any:
+        return self._in_raw(prediction, self._units.current, self._units.spread) if self._in_units else prediction
 
     def _target_scale(self) -> float:
         return self._units.current[1] if self._in_units else 1.0
@@ -159,9 +189,3 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
             model._units = model._new_units()
             model._units.from_arrays(state.arrays)
         return model
-
-
-def _raw(latent: Latent, units: tuple[float, float], spread: float) -> Latent:
-    """The same, told in raw units: the noise carries the scale."""
-    location, scale = units
-    return Latent(location + scale * latent.mean, latent.variance, spread * scale**2 * latent.noise, latent.degrees)

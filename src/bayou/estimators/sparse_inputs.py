@@ -7,8 +7,8 @@ hashed as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,10 @@ from bayou.contracts import Array, SparseRows, State, Vector
 from bayou.encoders import Hashing, Standardizer
 from bayou.encoders.standardizer import LARGEST, Frame, count_and_scale_column
 from bayou.errors import InvalidFeatures
-from bayou.estimators.dicts import number_of
-from bayou.numerics.finite import count_beyond
+from bayou.estimators.dicts import number_of, text_way
+from bayou.numerics.finite import count_larger
 from bayou.numerics.hashed_names import HashedNames, feature_of
+from bayou.numerics.hashed_tables import HashedTable
 from bayou.numerics.table_columns import arrow_table, column_names, row_count
 from bayou.numerics.table_numbers import number_names, numbers_of
 from bayou.prediction import Prediction, joined
@@ -71,11 +72,12 @@ class SparseInputs:
 
 
 class Table:
-    """A table whose rows can be counted and cut."""
+    """A table whose rows can be counted and cut; what was found out about all of it is kept for its parts."""
 
-    def __init__(self, columns: Any, rows: slice | None = None) -> None:
+    def __init__(self, columns: Any, rows: slice | None = None, known: dict[bool, Opened] | None = None) -> None:
         self.columns = arrow_table(columns) if rows is None else columns
-        self._rows = slice(0, row_count(self.columns)) if rows is None else rows
+        self.rows = slice(0, row_count(self.columns)) if rows is None else rows
+        self.known: dict[bool, Opened] = {} if known is None else known
 
     @property
     def width(self) -> int:
@@ -83,20 +85,20 @@ class Table:
         return len(column_names(self.columns))
 
     def __len__(self) -> int:
-        return int(self._rows.stop - self._rows.start)
+        return int(self.rows.stop - self.rows.start)
 
     def __getitem__(self, rows: slice) -> Table:
         first, last, _ = rows.indices(len(self))
-        return Table(self.columns, slice(self._rows.start + first, self._rows.start + max(first, last)))
+        part = slice(self.rows.start + first, self.rows.start + max(first, last))
+        return Table(self.columns, part, self.known)
 
-    def cut(self) -> Any:
-        """The rows as a table of the library that the whole is of."""
-        first, size = self._rows.start, len(self)
-        if isinstance(self.columns, Mapping):
-            return {name: values[self._rows] for name, values in self.columns.items()}
-        if hasattr(self.columns, "iloc"):
-            return self.columns.iloc[self._rows]
-        return self.columns.slice(first, size)
+
+class Opened(NamedTuple):
+    """All rows of a table: the numbers as they are, room for them as features, and where both are made rows of."""
+
+    numbers: dict[str, Vector]
+    scaled: dict[str, Vector]
+    rows: HashedTable
 
 
 class HashedInputs(SparseInputs):
@@ -127,12 +129,10 @@ class HashedInputs(SparseInputs):
             array[: known.size] = known
         self._frame = frame
 
-    def _scaled(self, name: str, values: Vector, weights: Vector, learn: bool) -> Vector:
+    def _scale(self, name: str, values: Vector, weights: Vector, learn: bool, scaled: Vector) -> None:
         """The values of a number, as features: NaN where they are missing."""
         learns, centred = int(learn and self.standardize), int(self._standardizer.centred)
-        scaled = np.empty(values.shape)
         count_and_scale_column(self._frame, self._numbers[name], values, weights, learns, centred, FARTHEST, scaled)
-        return scaled
 
     def learn(self, learner: SparseLearner, rows: Table, targets: Vector, weights: Vector) -> Prediction:
         """Have the rows learnt; returns the predictions made before each target was used."""
@@ -148,16 +148,18 @@ class HashedInputs(SparseInputs):
 
     def _encoded(self, rows: Table, weights: Vector, learn: bool) -> Iterator[tuple[slice, SparseRows]]:
         """The rows, in parts, as a learner takes them."""
-        table = rows.cut()
-        given = {
-            # a number that was never learnt says nothing
-            name: self._scaled(name, values, weights, learn) if name in self._numbers else np.zeros(len(rows))
-            for name, values in self._table_numbers(table, learn).items()
-        }
-        first = 0
-        for part in self.encoder.encode_chunks(self.names, table, given, learn, self._dtype):
-            yield slice(first, first + len(part)), part
-            first += len(part)
+        opened = rows.known.get(learn)
+        if opened is None:
+            opened = rows.known[learn] = self._open(rows.columns, learn)
+        for name, scaled in opened.scaled.items():
+            if name in self._numbers:  # one that was never learnt says nothing
+                self._scale(name, opened.numbers[name][rows.rows], weights, learn, scaled[rows.rows])
+        yield from opened.rows.chunks(rows.rows, learn)
+
+    def _open(self, table: Any, learn: bool) -> Opened:
+        numbers = self._table_numbers(table, learn)
+        scaled = {name: np.zeros(len(values)) for name, values in numbers.items()}
+        return Opened(numbers, scaled, self.encoder.open_table(self.names, table, scaled, self._dtype))
 
     def _table_numbers(self, table: Any, learn: bool) -> dict[str, Vector]:
         """The columns of numbers, by name; a column stays what it was when it first came."""
@@ -187,6 +189,14 @@ class HashedInputs(SparseInputs):
             columns, values = self.encoder.encode_one(self.names, *self._sorted(x, learn), learn)
         return columns, values.astype(self._dtype)
 
+    def text_way(
+        self, learner: SparseLearner, targets: Mapping[Hashable, float], count: Callable[[float], None]
+    ) -> Callable[[Any, Hashable], bool] | None:
+        """The short way for a dict of texts: see `text_way`. None where there is none."""
+        if self.encoder.text or not learner.rule.matches_moments:
+            return None
+        return text_way(self.encoder, self.names, learner, targets, count)
+
     def _sorted(self, x: Mapping[Hashable, Any], learn: bool) -> tuple[dict[Any, Any], dict[Any, float]]:
         """Categories, and scaled numbers."""
         categories: dict[Any, Any] = {}
@@ -210,11 +220,10 @@ class HashedInputs(SparseInputs):
         fresh = [name for name in numbers if name not in self._numbers]
         if learn and fresh:
             self._admit(fresh)
-        return {
-            name: float(self._scaled(name, np.array([value]), np.zeros(0), learn)[0])
-            for name, value in numbers.items()
-            if name in self._numbers
-        }
+        scaled = {name: np.empty(1) for name in numbers if name in self._numbers}
+        for name, value in scaled.items():
+            self._scale(name, np.array([numbers[name]]), np.zeros(0), learn, value)
+        return {name: float(value[0]) for name, value in scaled.items()}
 
     def settle(self, learner: SparseLearner) -> None:
         """Let the frame of the numbers follow what was seen; what was learnt in the old one is told in the new."""
@@ -266,6 +275,6 @@ class HashedInputs(SparseInputs):
 
 
 def _check_number(name: str, values: Vector) -> None:
-    if count_beyond(values[None, :], LARGEST) > np.count_nonzero(np.isnan(values)):
-        worst = values[np.abs(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)) > LARGEST][0]
+    if count_larger(values, LARGEST) > 0.0:
+        worst = values[np.abs(values) > LARGEST][0]
         raise InvalidFeatures(f"the numbers of {name!r} must be finite and below {LARGEST:g} in size; got {worst}.")

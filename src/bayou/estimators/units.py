@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bayou.bank import Bank
 from bayou.contracts import Latent, Vector
 from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import Frame
@@ -52,11 +53,17 @@ class Units:
         """Let targets into the moments."""
         self._standardizer.learn(self._frame, targets[:, None], weights if weights.size else None)
 
-    def retake(self, learner: Learner) -> None:
+    def retake(self, learner: Learner | Bank) -> None:
         """Take new units from the targets seen, and tell the belief in them."""
         before = self.current
         self.take()
-        if self.current != before:
+        if self.current == before:
+            return
+        if isinstance(learner, Bank):
+            location, scale = self.current
+            shift = (before[0] - location) / scale if self._has_intercept else 0.0
+            learner.retell_targets(before[1] / scale, shift)
+        else:
             self._retell(learner, before)
 
     def take(self) -> None:

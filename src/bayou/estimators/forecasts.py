@@ -1,0 +1,150 @@
+"""Targets that come late: an example is forecast now, and learnt whenever its target is known.
+
+A bank weighs its members by what they said when they were asked, and knows that weights may have walked since. Other
+learners learn a late example as if it had come now.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.bank import Forecast
+from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
+from bayou.mixed_prediction import MixedPrediction
+
+MOST_PENDING = 100_000  # forecasts that may wait for their targets
+
+
+class Issued(NamedTuple):
+    """A forecast: by its ``id`` the target is learnt later; ``said`` is what is known of it now.
+
+    That is the probability of each class, or for numbers all that is predicted; None before anything was learnt.
+    """
+
+    id: int
+    said: Any
+
+
+class Pending(NamedTuple):
+    """A forecast whose target has not come: the example as it was given, and what a bank said of it, in which units."""
+
+    example: Any
+    forecast: Forecast | None
+    units: tuple[float, float]
+
+
+class Forecasts:
+    """The forecasts of an estimator that wait for their targets."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, Pending] = {}
+        self.issued = 0
+
+    def issue(self, pending: Pending) -> int:
+        """Let one wait; returns its id."""
+        if len(self.waiting) >= MOST_PENDING:
+            raise InvalidSpec(
+                f"at most {MOST_PENDING:,} forecasts may wait for their targets; `drop_forecast` those that get none."
+            )
+        self.issued += 1
+        self.waiting[self.issued] = pending
+        return self.issued
+
+    def waits(self, id: int) -> Pending:
+        """The one with this id."""
+        pending = self.waiting.get(id)
+        if pending is None:
+            raise InvalidTarget(f"`id` must be that of a forecast that waits for its target; got {id!r}.")
+        return pending
+
+    def to_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As data: JSON, and arrays of what banks said."""
+        kept = [(id, pending) for id, pending in self.waiting.items()]
+        config = {
+            "issued": self.issued,
+            "waiting": [
+                {"id": id, "example": _plain(pending.example), "units": list(pending.units), "step": _step(pending)}
+                for id, pending in kept
+            ],
+        }
+        said = [pending.forecast for _, pending in kept if pending.forecast is not None]
+        fields = ("past", "record", "shares")
+        return config, {field: np.stack([getattr(one, field) for one in said]) for field in fields} if said else {}
+
+    def load(self, config: dict[str, Any], arrays: Mapping[str, Any], likelihoods: list[Any]) -> None:
+        """From data."""
+        self.issued, place = int(config["issued"]), 0
+        for one in config["waiting"]:
+            forecast = None
+            if one["step"] is not None:
+                past, record, shares = (arrays[field][place] for field in ("past", "record", "shares"))
+                if record.shape[1] != len(likelihoods) or shares.shape[1] != len(likelihoods):
+                    raise ModelFileError(f"`pending.record` must be of {len(likelihoods)} members; got {record.shape}.")
+                said = MixedPrediction(likelihoods, record, shares.sum(axis=0, keepdims=True), single=True)
+                nothing = np.zeros((1, 0)), np.zeros((0, 0), dtype=np.bool_)
+                forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
+                place += 1
+            example = one["example"]
+            example = np.array([example], dtype=np.float64) if isinstance(example, list) else example
+            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]))
+
+
+def _step(pending: Pending) -> int | None:
+    return None if pending.forecast is None else pending.forecast.step
+
+
+def _plain(example: Any) -> Any:
+    """A dict as it is, a row as a list."""
+    if isinstance(example, Mapping):
+        return {str(name): value.item() if isinstance(value, np.generic) else value for name, value in example.items()}
+    return [None if math.isnan(value) else value for value in example[0].tolist()]
+
+
+class LateTargets:
+    """What estimators do with targets that come late; mixed into those that may have a bank."""
+
+    _pending: Forecasts | None = None
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """Those that wait for their targets."""
+        if self._pending is None:
+            self._pending = Forecasts()
+        return self._pending
+
+    def forecast_one(self, x: Mapping[Hashable, Any] | Any) -> Issued:
+        """Say what is known of a dict, or of one row, and let it wait for its target: `learn_late` takes its id.
+
+        >>> from bayou import OnlineClassifier
+        >>> model = OnlineClassifier()
+        >>> for size in (1.0, 9.0, 2.0, 8.0):
+        ...     model.learn_one({"size": size}, "large" if size > 5.0 else "small")
+        >>> issued = model.forecast_one({"size": 7.0})
+        >>> issued.said["large"] > 0.5
+        True
+        >>> model.learn_late(issued.id, "large")
+        """
+        example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
+        if not self._begun():  # type: ignore[attr-defined]  # of the estimator
+            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
+        bank = self._bank  # type: ignore[attr-defined]  # of the estimator
+        if bank is None:
+            said = self._told_of(self._predicted(example))  # type: ignore[attr-defined]  # of the estimator
+            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), said)
+        forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
+        units = self._units_now()
+        said = self._told_of(forecast.prediction.in_units(*units) if units != (0.0, 1.0) else forecast.prediction)  # type: ignore[attr-defined]  # of the estimator
+        return Issued(self.forecasts.issue(Pending(example, forecast, units)), said)
+
+    def _units_now(self) -> tuple[float, float]:
+        """Location and scale of the targets that a bank is told."""
+        return 0.0, 1.0
+
+    def drop_forecast(self, id: int) -> None:
+        """Wait no longer for the target of a forecast."""
+        self.forecasts.waits(id)
+        del self.forecasts.waiting[id]
