@@ -37,6 +37,16 @@ def groups_of(members: Sequence[Member]) -> list[Waves]:
     return groups
 
 
+def kin_of(members: Sequence[Member]) -> list[int]:
+    """A number for each member: the same for those whose weights mean the same, so that one may go on with another's.
+
+    They may differ in how fast these walk, in how many labels are wrong, and in how long noise is remembered. Those
+    that restart are kin to each other alone: what they know is of the time since a change.
+    """
+    kinds = [(type(m.likelihood), m.prior_variance, m.waves, m.past, m.learns_noise, m.restarts) for m in members]
+    return [kinds.index(kind) for kind in kinds]
+
+
 def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float], budget: float | None) -> BankPlan:
     """How a bank of these members is laid out."""
     sizes = np.array([member.n_features(n_inputs) for member in members])
@@ -49,6 +59,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         past=np.array([member.past for member in members]),
         group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
         restarts=np.array([int(member.restarts) for member in members]),
+        kin=np.array(kin_of(members)),
         ceiling=np.concatenate([_ceiling(member, n_inputs) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
         keeps=np.array(kept),

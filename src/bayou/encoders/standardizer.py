@@ -3,7 +3,8 @@
 Every row that is learnt counts in the running moments. The frame follows them only when it is retaken, so that rows in
 between are scaled alike; what a model has learnt in the old frame can be told in the new one, because the change is
 linear. A column gets its frame with the first row that makes it vary, and gives 0 before. A value that is missing (NaN)
-gives 0, marked as missing.
+gives 0, marked as missing. A column of zeros and ones keeps its unit: in deviations, the ones of a rare category would
+be told as huge, and a model would take them for more than they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from bayou.numerics.jit import kernel, vectorized_kernel
 LARGEST = 1e140
 # A deviation this small beside the mean is rounding.
 ROUNDING = 1e-12
+# Zeros and ones are known by a variance of mean (1 - mean), up to so much of it: rounding.
+NEARLY = 1e-9
 # A frame is retaken if a centre has moved by, or a deviation changed by, this fraction of the deviation.
 CHANGE = 0.05
 
@@ -38,10 +41,13 @@ class Frame(NamedTuple):
 
 @kernel
 def deviation_of(frame: Frame, j: int) -> float:
-    """Standard deviation of what was seen of a column; 0 if it has not varied beyond rounding."""
+    """Standard deviation of what was seen of a column, or 1 of zeros and ones; 0 if it has not varied beyond rounding."""
     if frame.squares[j] <= 0.0:
         return 0.0
-    deviation = math.sqrt(frame.squares[j] / frame.weight[j])
+    variance, of_zeros_and_ones = frame.squares[j] / frame.weight[j], frame.mean[j] * (1.0 - frame.mean[j])
+    if abs(variance - of_zeros_and_ones) <= NEARLY * variance:
+        return 1.0
+    deviation = math.sqrt(variance)
     return deviation if deviation > ROUNDING * abs(frame.mean[j]) and deviation > 1.0 / LARGEST else 0.0
 
 

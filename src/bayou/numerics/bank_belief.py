@@ -57,8 +57,9 @@ class BankPlan(NamedTuple):
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``. ``ceiling`` are prior
     variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
-    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. ``cost`` is that
-    of a row in microseconds, roughly; ``limits`` are that of all who are awake, and whether any may sleep.
+    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one
+    ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
+    all who are awake, and whether any may sleep.
     """
 
     size: Integers
@@ -67,6 +68,7 @@ class BankPlan(NamedTuple):
     past: Integers
     group: Integers
     restarts: Integers
+    kin: Integers
     ceiling: Vector
     drift: Vector
     keeps: Vector

@@ -32,7 +32,8 @@ FIRST = 256  # targets in which none sleeps
 MEMORY = 1.0 / 512.0  # of a member's merit, per target
 HOPELESS = -25.0  # merit below which a member sleeps: a twentieth of a nat per target, over the memory
 UNPROVEN = -3.0  # the same at the end of a trial
-TRIAL = 128.0  # targets for which one that slept is tried again
+TRIAL = 256.0  # targets for which one that slept is tried again
+TRIED_AT_ONCE = 0.25  # share of what may be spent that is kept for those who are tried
 NAP, LONGEST_NAP = 512.0, 4096.0  # targets that it sleeps at first, then twice as long each time
 USUAL_MEMORY = 32.0  # blocks whose losses say what is usual
 SURPRISE = 4.0  # deviations of the loss of a block that wake all
@@ -177,10 +178,9 @@ def look(belief: BankBelief, plan: BankPlan, evidence: float) -> None:
         return
     note_change(belief, plan)
     surprised = is_surprised(pulse)
-    if plan.limits[1] > 0.0:
-        rouse(belief, surprised)
-        if pulse[LEARNT] >= FIRST:
-            lay_to_rest(belief, plan)
+    if plan.limits[1] > 0.0 and pulse[LEARNT] >= FIRST:
+        rouse(belief, plan, surprised)
+        lay_to_rest(belief, plan)
     if pulse[STEPS] - pulse[RESTARTED] >= BETWEEN or (surprised and pulse[STEPS] - pulse[RESTARTED] >= BLOCK):
         restart(belief, plan)
 
@@ -220,40 +220,75 @@ def is_surprised(pulse: Vector) -> bool:
 
 
 @borrowing_kernel
-def rouse(belief: BankBelief, all_of_them: bool) -> None:
-    """Wake those who have slept long enough, for a trial; or all."""
+def rouse(belief: BankBelief, plan: BankPlan, all_of_them: bool) -> None:
+    """Wake those who have slept long enough, or all; as many at once as the share of the costs kept for it allows.
+
+    They go on with what the best of their kin has learnt, as if they had been awake, and have to prove themselves.
+    """
+    spent = 0.0
+    for m in range(belief.rest.size):
+        if belief.rest[m] < 0.0:
+            belief.rest[m] += BLOCK
+            spent += plan.cost[m]
     for m in range(belief.rest.size):
         if belief.rest[m] > 0.0:
-            belief.rest[m] = 0.0 if all_of_them else belief.rest[m] - BLOCK
-            if belief.rest[m] <= 0.0:
-                belief.rest[m], belief.merit[m] = -TRIAL, 0.0
             if all_of_them:
-                belief.naps[m] = 0.0
-        elif belief.rest[m] < 0.0:  # it is tried
-            belief.rest[m] += BLOCK
+                belief.rest[m], belief.naps[m] = BLOCK, 0.0
+            affordable = spent == 0.0 or spent + plan.cost[m] <= TRIED_AT_ONCE * plan.limits[0]
+            if belief.rest[m] <= BLOCK and affordable:
+                spent += plan.cost[m]
+                belief.merit[m] = 0.0
+                learn_from_kin(belief, plan, m)
+                belief.rest[m] = -TRIAL
+            else:
+                belief.rest[m] = max(belief.rest[m] - BLOCK, BLOCK)
+
+
+@borrowing_kernel
+def learn_from_kin(belief: BankBelief, plan: BankPlan, m: int) -> None:
+    """Take over what the best of the kin who are awake knows, and its merit; without any, go on as before."""
+    best = -1
+    for other in range(plan.kin.size):
+        proven = plan.kin[other] == plan.kin[m] and belief.rest[other] == 0.0
+        if proven and (best < 0 or belief.merit[other] > belief.merit[best]):
+            best = other
+    if best < 0:
+        return
+    size = plan.size[m]
+    at, square, its, from_square = plan.at[m], plan.square[m], plan.at[best], plan.square[best]
+    for j in range(size):
+        belief.mean[at + j] = belief.mean[its + j]
+    for j in range(size * size):
+        belief.covariance[square + j] = belief.covariance[from_square + j]
+    belief.noise[m, 0], belief.noise[m, 1] = belief.noise[best, 0], belief.noise[best, 1]
+    belief.merit[m], belief.idle[m] = belief.merit[best], belief.idle[best]
 
 
 @borrowing_kernel
 def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
-    """Put to sleep who is hopeless, and the least of the others until the rest may be afforded; never the best."""
-    best, spent = 0, 0.0
+    """Put to sleep who is hopeless, and the least of the others until the rest may be afforded; never the best.
+
+    Those who are tried are not among them: a share of the costs is kept for them.
+    """
+    best, spent, tried = -1, 0.0, 0.0
     for m in range(belief.rest.size):
-        if belief.rest[m] <= 0.0 and (belief.rest[best] > 0.0 or belief.merit[m] > belief.merit[best]):
+        if belief.rest[m] <= 0.0 and (best < 0 or belief.merit[m] > belief.merit[best]):
             best = m
     for m in range(belief.rest.size):
-        if belief.rest[m] <= 0.0:
-            tried = belief.naps[m] > 0.0 and belief.rest[m] == 0.0 and belief.merit[m] < UNPROVEN
-            proven = belief.rest[m] == 0.0 and belief.merit[m] >= 0.0
-            if proven:
+        if belief.rest[m] < 0.0:
+            tried += plan.cost[m]
+        elif belief.rest[m] == 0.0:
+            failed = belief.naps[m] > 0.0 and belief.merit[m] < UNPROVEN
+            if belief.merit[m] >= 0.0:
                 belief.naps[m] = 0.0
-            if m != best and (belief.merit[m] < HOPELESS or tried):
+            if m != best and (belief.merit[m] < HOPELESS or failed):
                 sleep(belief, m)
             else:
                 spent += plan.cost[m]
-    while spent > plan.limits[0]:
+    while spent > plan.limits[0] - min(tried, TRIED_AT_ONCE * plan.limits[0]):
         least = -1
         for m in range(belief.rest.size):
-            awake = belief.rest[m] <= 0.0 and m != best
+            awake = belief.rest[m] == 0.0 and m != best
             if awake and (least < 0 or belief.merit[m] < belief.merit[least]):
                 least = m
         if least < 0:

@@ -60,16 +60,51 @@ def fade(noise: Vector, kept: float) -> None:
 
 @borrowing_kernel
 def direct(covariance: Vector, x: Vector, direction: Vector) -> float:
-    """C x, and x' C x, which rounding cannot make negative."""
+    """C x, and x' C x, which rounding cannot make negative.
+
+    By rows of C, four at a time, for C is symmetric; those of features that are zero are not looked at, which is most
+    of them where features tell categories apart.
+    """
+    size, waiting, a, b, c = x.size, 0, 0, 0, 0
+    for j in range(size):
+        direction[j] = 0.0
+    for i in range(size):
+        if x[i] != 0.0:
+            if waiting == 3:
+                add_rows(covariance, x, a, b, c, i, direction)
+                waiting = 0
+            else:
+                a, b, c, waiting = b, c, i, waiting + 1
+    if waiting > 0:
+        add_row(covariance, x, c, direction)
+    if waiting > 1:
+        add_row(covariance, x, b, direction)
+    if waiting > 2:
+        add_row(covariance, x, a, direction)
     variance = 0.0
-    for i in range(x.size):
-        total = 0.0
-        row = covariance[i * x.size : (i + 1) * x.size]
-        for j in range(row.size):
-            total += row[j] * x[j]
-        direction[i] = total
-        variance += total * x[i]
+    for j in range(size):
+        variance += direction[j] * x[j]
     return max(variance, 0.0)
+
+
+@borrowing_kernel
+def add_rows(covariance: Vector, x: Vector, a: int, b: int, c: int, d: int, direction: Vector) -> None:
+    """Add four rows of C, each times its feature."""
+    size = x.size
+    along, first, second = direction[:size], covariance[a * size : (a + 1) * size], covariance[b * size : (b + 1) * size]
+    third, fourth = covariance[c * size : (c + 1) * size], covariance[d * size : (d + 1) * size]
+    of_a, of_b, of_c, of_d = x[a], x[b], x[c], x[d]
+    for j in range(along.size):
+        along[j] += of_a * first[j] + of_b * second[j] + of_c * third[j] + of_d * fourth[j]
+
+
+@borrowing_kernel
+def add_row(covariance: Vector, x: Vector, a: int, direction: Vector) -> None:
+    """Add one row of C, times its feature."""
+    size, of_a = x.size, x[a]
+    along, row = direction[:size], covariance[a * size : (a + 1) * size]
+    for j in range(along.size):
+        along[j] += of_a * row[j]
 
 
 @borrowing_kernel
@@ -132,8 +167,13 @@ def prepare_waves(belief: BankBelief, plan: BankPlan, inputs: Vector, missing: M
 
 
 @borrowing_kernel
-def lay_out(plan: BankPlan, m: int, inputs: Vector, past: Vector, room: BankRoom) -> None:
-    """The features of one member."""
+def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, room: BankRoom) -> int:
+    """The features of one member; returns who it is.
+
+    Unless they are laid out: they are the same as those of the member ``before``, if that is not -1.
+    """
+    if before >= 0 and plan.past[m] == plan.past[before] and plan.group[m] == plan.group[before]:
+        return m
     x, at = room.x, inputs.size
     for j in range(inputs.size):
         x[j] = inputs[j]
@@ -144,6 +184,7 @@ def lay_out(plan: BankPlan, m: int, inputs: Vector, past: Vector, room: BankRoom
         waves = room.waves[plan.group[m]]
         for j in range(waves.size):
             x[at + j] = waves[j]
+    return m
 
 
 # Members
@@ -285,10 +326,11 @@ def predict_row(
     room: BankRoom,
 ) -> None:
     """The same for one of the rows."""
+    laid = -1
     prepare_waves(belief, plan, features[n], missing, n, room)
     for m in range(plan.drift.size):
         if belief.rest[m] <= 0.0:
-            lay_out(plan, m, features[n], belief.past, room)
+            laid = lay_out(plan, m, laid, features[n], belief.past, room)
             marginal(belief, plan, m, missing, n, 1.0 + ahead + belief.idle[m], record[m], room)
         else:
             silent(record[m])
@@ -347,12 +389,13 @@ def learn_bank(
             here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
             switch(belief, plan, share)
             prepare_waves(belief, plan, features[n], missing, n, room)
+            laid = -1
             for m in range(members):
                 if belief.rest[m] > 0.0:
                     belief.idle[m] += 1.0
                     silent(here[m])
                     continue
-                lay_out(plan, m, features[n], belief.past, room)
+                laid = lay_out(plan, m, laid, features[n], belief.past, room)
                 pass_time(belief, plan, m)
                 variance, blur = marginal(belief, plan, m, missing, n, 0.0, here[m], room)
                 if not abs(here[m, MEAN] + variance + blur) < np.inf:
@@ -390,13 +433,14 @@ def forecast_bank(
     Chains are left as they are: these move when targets come, and how long they have not is foreseen.
     """
     foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains)
+    laid = -1
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
         if belief.rest[m] > 0.0:
             belief.idle[m] += 1.0
             silent(record[0, m])
             continue
-        lay_out(plan, m, features[0], belief.past, room)
+        laid = lay_out(plan, m, laid, features[0], belief.past, room)
         pass_time(belief, plan, m)
         marginal(belief, plan, m, missing, 0, 0.0, record[0, m], room)
     ask_for_one(belief, plan, kernels, params, record[0])
@@ -426,11 +470,11 @@ def learn_late(
     share in all directions: this is exact for one weight if nothing was learnt in between, and leaves the covariance
     positive in any case.
     """
-    now = room.record[0]
+    now, laid = room.record[0], -1
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
         if belief.rest[m] <= 0.0:
-            lay_out(plan, m, features[0], past, room)
+            laid = lay_out(plan, m, laid, features[0], past, room)
             variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
             if not abs(now[MEAN] + variance + blur) < np.inf:
                 return math.nan
@@ -443,7 +487,7 @@ def learn_late(
             room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], then, record[0, m]))
         if belief.rest[m] > 0.0:
             continue
-        lay_out(plan, m, features[0], past, room)
+        laid = lay_out(plan, m, laid, features[0], past, room)
         variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
         share = older(plan, m, variance, lag, room)
         learn_member(belief, plan, m, kernels[m], params[m], y, now, share * variance, blur, 1.0, room)

@@ -4,6 +4,9 @@ The trapezoidal rule converges faster than any power of its step h: its error is
 normal density and exp(-2 pi^2 / h) for the logistic function. So a lattice of fixed points serves all latents of
 moderate width. The logistic function on it is a table; the normal density on it is a product of ratios that are
 themselves in a geometric progression; no exponential is taken per point.
+
+Of wide latents the logistic function is taken apart: E Phi(f / s) is known, and what is left of it is as narrow as its
+derivatives, so that the points near zero are enough however wide the latent is.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtr
 
 from bayou.contracts import Matrix
 from bayou.numerics.jit import kernel
 
 STEP = 0.125
 REACH = 48.0
+# For errors of 1e-12: steps of at most so many deviations, and of what the logistic function allows; and how many
+# deviations of the density count.
+COARSEST, COARSEST_OF_LOGISTIC, WIDTH = 0.845, 0.72, 7.5
 _POINTS = np.arange(-REACH, REACH + STEP / 2, STEP)
 _LOGISTIC = np.exp(-np.logaddexp(0.0, -_POINTS))
 _WRONG = np.exp(-np.logaddexp(0.0, _POINTS))
@@ -43,10 +50,35 @@ MIDDLE_OF_NINE, NINE = _hermite(9)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
+# Points of wide latents, half as far out as the lattice goes; per point p less Phi, p', p''.
+WIDE, MOST_ON_LATTICE = 12.0, 16.0
+NORMAL_SCALE = 1.7  # of the normal that is nearest to the logistic function
+WIDE_STEP = 0.5
+_NEAR_ZERO = np.arange(-42.0, 42.0 + WIDE_STEP / 2, WIDE_STEP)
+_RIGHT, _WRONG_THERE = np.exp(-np.logaddexp(0.0, -_NEAR_ZERO)), np.exp(-np.logaddexp(0.0, _NEAR_ZERO))
+_LEFT_OVER = np.where(
+    _NEAR_ZERO < 0.0,
+    _RIGHT - ndtr(_NEAR_ZERO / NORMAL_SCALE),
+    ndtr(-_NEAR_ZERO / NORMAL_SCALE) - _WRONG_THERE,  # as on the other side, to keep its digits
+)
+WIDE_TABLE = np.ascontiguousarray(
+    np.stack([_LEFT_OVER, _RIGHT * _WRONG_THERE, _RIGHT * _WRONG_THERE * (_WRONG_THERE - _RIGHT)], axis=1)
+)
+WIDE_MIDDLE = _NEAR_ZERO.size // 2
+
+
 @kernel
 def in_reach(mean: float, variance: float) -> bool:
-    """Whether `logistic_normal` may be asked: the window around its mode must lie on the lattice."""
-    return abs(mean) + 9.0 * math.sqrt(variance) < REACH - 8.0 and variance < 9.0
+    """Whether `logistic_normal` may be asked: the window around its mode must lie on the lattice, or near zero."""
+    return _is_wide(mean, variance) or (
+        variance < MOST_ON_LATTICE and abs(mean) + 9.0 * math.sqrt(variance) < REACH - 8.0
+    )
+
+
+@kernel
+def _is_wide(mean: float, variance: float) -> bool:
+    """Whether what is left of the logistic function decays by more than half a nat per unit, density included."""
+    return variance > WIDE and abs(mean) < 0.45 * variance
 
 
 @kernel
@@ -54,32 +86,26 @@ def logistic_normal(mean: float, variance: float) -> tuple[float, float, float]:
     """log E p, and the first and second derivative of E p in the mean over E p, for p(f) = 1 / (1 + exp(-f))."""
     if variance < NARROW:
         return _narrow(mean, variance)
+    if _is_wide(mean, variance):
+        return _wide(mean, variance)
     deviation = math.sqrt(variance)
-    stride = 4 if deviation >= 1.0 else 2 if deviation >= 0.5 else 1
+    stride = int(min(COARSEST * deviation, COARSEST_OF_LOGISTIC) / STEP)
     step = STEP * stride
     # the mode of p N is near mean + variance while that is on the rising side, and never beyond zero by much
     centre = round((mean + min(max(-mean, 0.0), variance)) / step)
     away = centre * step - mean
     shrink = math.exp(-step * step / variance)
-    reach = int((8.5 * deviation + 2.0) / step) + 1
-    total, first, second = 0.0, 0.0, 0.0
-    for side in range(2):
-        direction = 1 - 2 * side
-        density = 1.0
-        ratio = math.exp(-step * (2.0 * direction * away + step) / (2.0 * variance))
-        at = MIDDLE + centre * stride
-        if side == 1:  # the centre itself was counted going right
-            at -= stride
-            density = ratio
-            ratio *= shrink
-        for _ in range(reach):
-            total += density * TABLE[at, 0]
-            first += density * TABLE[at, 1]
-            second += density * TABLE[at, 2]
-            density *= ratio
-            ratio *= shrink
-            at += direction * stride
-    log_mass = math.log(total * step) - 0.5 * (away * away / variance + LOG_TWO_PI) - math.log(deviation)
+    half, tilt = math.sqrt(shrink), math.exp(-step * away / variance)
+    to_right, to_left, right, left = tilt * half, half / tilt, 1.0, 1.0
+    at = below = MIDDLE + centre * stride
+    total, first, second = TABLE[at, 0], TABLE[at, 1], TABLE[at, 2]
+    for _ in range(int((WIDTH * deviation + 2.0) / step) + 1):  # both sides at once, for neither waits
+        right, left, at, below = right * to_right, left * to_left, at + stride, below - stride
+        to_right, to_left = to_right * shrink, to_left * shrink
+        total += right * TABLE[at, 0] + left * TABLE[below, 0]
+        first += right * TABLE[at, 1] + left * TABLE[below, 1]
+        second += right * TABLE[at, 2] + left * TABLE[below, 2]
+    log_mass = math.log(total * step / deviation) - 0.5 * (away * away / variance + LOG_TWO_PI)
     return min(log_mass, 0.0), first / total, second / total
 
 
@@ -103,3 +129,24 @@ def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
             first += weight * wrong
             second += weight * wrong * (wrong - right)
     return min(math.log(total) - math.log1p(tail), 0.0), first / total, second / total
+
+
+@kernel
+def _wide(mean: float, variance: float) -> tuple[float, float, float]:
+    """The same for wide latents. Densities are relative to that at zero; both sides at once, for neither waits."""
+    right, left, shrink = 1.0, 1.0, math.exp(-WIDE_STEP * WIDE_STEP / variance)
+    half = math.exp(-0.5 * WIDE_STEP * WIDE_STEP / variance)
+    tilt = math.exp(WIDE_STEP * mean / variance)
+    to_right, to_left = tilt * half, half / tilt
+    total, first, second = 0.0, WIDE_TABLE[WIDE_MIDDLE, 1], 0.0
+    for i in range(1, WIDE_MIDDLE + 1):
+        right, left = right * to_right, left * to_left
+        to_right, to_left = to_right * shrink, to_left * shrink
+        total += (right - left) * WIDE_TABLE[WIDE_MIDDLE + i, 0]  # odd, as is p''
+        first += (right + left) * WIDE_TABLE[WIDE_MIDDLE + i, 1]
+        second += (right - left) * WIDE_TABLE[WIDE_MIDDLE + i, 2]
+    deviation = math.sqrt(variance)
+    at_zero = WIDE_STEP * math.exp(-0.5 * (mean * mean / variance + LOG_TWO_PI)) / deviation
+    of_normal = 0.5 * math.erfc(-mean / math.sqrt(2.0 * (variance + NORMAL_SCALE * NORMAL_SCALE)))
+    mass = min(of_normal + at_zero * total, 1.0)
+    return math.log(mass), at_zero * first / mass, at_zero * second / mass
