@@ -100,6 +100,7 @@ __all__ = [
     "BinaryWeights",
     "BoltzmannStep",
     "Budget",
+    "Calibration",
     "ConformalClassifier",
     "ConformalRegressor",
     "ConstantRate",
@@ -181,6 +182,7 @@ __all__ = [
 
 _NAMES = {
     "bank": "Bank",
+    "calibration": "Calibration",
     "contracts": "SparseRows",
     "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "Standardizer TensorProduct UserFunctions",

@@ -345,6 +345,11 @@ class Bank:
         self.log_evidence += float(self._evidence[0])
         self.snapshots.look(self.n_examples, self.weights_of_inputs)
 
+    @property
+    def latest_evidence(self) -> float:
+        """Log probability that was given to the latest target of `learn_row`."""
+        return float(self._evidence[0])
+
     def _refuse(self, row: int, before: list[Any] | None) -> None:
         """Go back to what was believed, and say why."""
         for array, saved in zip(self.belief, before or self.belief, strict=True):

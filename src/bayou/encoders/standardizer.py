@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 @kernel
 def deviation_of(frame: Frame, j: int) -> float:
-    """Standard deviation of what was seen of a column, or 1 of zeros and ones; 0 if it has not varied beyond rounding."""
+    """Standard deviation of what was seen of a column, 1 of zeros and ones; 0 if it has not varied beyond rounding."""
     if frame.squares[j] <= 0.0:
         return 0.0
     variance, of_zeros_and_ones = frame.squares[j] / frame.weight[j], frame.mean[j] * (1.0 - frame.mean[j])

@@ -13,10 +13,14 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from bayou.bank import Forecast
+from bayou.calibration import Calibration
 from bayou.contracts import Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
-from bayou.estimators.online import OnlineEstimator
+from bayou.estimators.encoded_inputs import NO_WEIGHTS
+from bayou.estimators.forecasts import NO_TRAIL, Pending
+from bayou.estimators.online import OnlineEstimator, below
 from bayou.estimators.sparse_inputs import HashedInputs
 from bayou.estimators.standard_members import of_two_classes
 from bayou.estimators.summary import Summary
@@ -53,6 +57,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """
 
     _intercept = 3.0
+    _calibration: Calibration | None = None
     _sparse_variance, _row_variance, _intercept_wider = 0.2, 1.5, 5.0
 
     def _default_posterior(self) -> Posterior[Any]:
@@ -61,10 +66,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     # --- learning
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything and learn the rows in order, in one pass."""
+        """Forget everything and learn the rows in one pass.
+
+        A bank learns the rows of a batch in an order of its own, as it reads meaning into that of a stream: for rows
+        in the order in which they came, use `partial_fit` or `learn_many`.
+        """
         rows = self._rows(X, reset=True)
         labels, weights = self._labels(y, len(rows)), self._weights(sample_weight, rows)
         self._start(self._columns_of(rows), np.unique(labels).tolist())
+        rows, labels, weights = self._as_drawn(rows, labels, weights)
         self._learn_rows(rows, labels, weights, tell=False)
         return self
 
@@ -172,6 +182,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             self._choice = self._choice._replace(members=())
         likelihood = Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood()
         self._learner_ = self._new_learner(likelihood)
+        self._calibration = Calibration() if self._bank is not None and not self._is_multiclass else None
         self._order_classes()
 
     def _binary_likelihood(self) -> Likelihood:
@@ -207,17 +218,49 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         given = [np.zeros((0, len(self._codes)))]
         for part in self._parts(rows, weights):
             prediction = self._learn_part(rows[part], targets[part], weights[part])
-            if tell:
-                given.append(self._before(prediction, targets[part]))
+            if tell or self._calibration is not None:
+                given.append(self._before(prediction, targets[part], weights[part]))
         return np.concatenate(given)
 
-    def _before(self, prediction: Any, targets: Vector) -> Matrix:
+    def _before(self, prediction: Any, targets: Vector, weights: Vector) -> Matrix:
         """Probabilities that were given before targets were used; a bank knows what it gave to those that came."""
         if not isinstance(prediction, MixedPrediction) or prediction.evidence is None or len(self._codes) < 2:
             return self._probabilities(prediction)
-        given = np.clip(np.exp(prediction.evidence), 0.0, 1.0)
-        second = np.where(targets > 0.0, given, 1.0 - given)
+        second = self._learn_calibration(prediction.evidence, targets, weights)
         return np.column_stack([1.0 - second, second])
+
+    def _learn_calibration(self, evidence: Vector, targets: Vector, weights: Vector) -> Vector:
+        """Probability of the second of two classes, from what a bank gave to the targets that came, and calibrated."""
+        given = np.clip(np.exp(evidence), 0.0, 1.0)
+        second: Vector = np.where(targets > 0.0, given, 1.0 - given)
+        if self._calibration is None:
+            return second
+        return self._calibration.learn_many(second, targets, weights if weights.size else None)
+
+    def _learn_encoded(self, mask: Any, y: float) -> None:
+        super()._learn_encoded(mask, y)
+        if self._calibration is not None and len(self._codes) > 1:
+            self._learn_calibration(np.array([self.bank_.latest_evidence]), np.array([y]), NO_WEIGHTS)
+
+    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
+        super()._learn_forecast(forecast, target, pending)
+        if self._calibration is not None and len(self._codes) > 1:
+            said = np.atleast_1d(forecast.prediction.probability_of_one())
+            self._calibration.learn_many(said, [target], trail=pending.trail if pending.trail.size else None)
+
+    def _trail_now(self) -> Vector:
+        return NO_TRAIL if self._calibration is None else self._calibration.trail
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log probability that was given to all targets learnt so far, each before it was seen."""
+        return super().log_evidence_ + (0.0 if self._calibration is None else self._calibration.gain)
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """How often what the bank says of two classes comes true; None where no bank of two classes learns."""
+        self._check_begun()
+        return self._calibration
 
     def _late_target(self, y: Any) -> float | None:
         label = _label(y)
@@ -261,7 +304,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """A class that was never seen; what is known of the others is kept."""
         count = len(self._codes)
         if count >= 2:
+            evidence = self.log_evidence_
             self._learner_ = self._with_one_class_more()
+            self._learner_.log_evidence, self._calibration = evidence, None
             self._is_multiclass = True
         self._codes[label] = count
         self._short_way = None
@@ -358,6 +403,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         )
         if count == 1:  # nothing else is known yet
             return np.zeros((rows, 1))
+        if self._calibration is not None:
+            return np.log(self._probabilities(prediction))
         targets = range(count) if self._is_multiclass else (-1.0, 1.0)
         return np.column_stack([prediction.log_probability(np.full(rows, float(t))) for t in targets])
 
@@ -365,6 +412,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Per class, in the order in which classes were admitted."""
         if isinstance(prediction, MixedPrediction):
             second = prediction.probability_of_one()
+            if self._calibration is not None and len(self._codes) > 1:
+                second = self._calibration.predict_many(np.atleast_1d(second))
             return np.column_stack([1.0 - second, second]) if len(self._codes) > 1 else np.ones((len(second), 1))
         likelihood = self._learner_.likelihood
         if isinstance(likelihood, Softmax):
@@ -418,6 +467,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         state = super().to_state()
         if self._begun():
             state.config["classes"] = list(self._codes)
+        if self._calibration is not None:
+            state.config["calibration"], arrays = self._calibration.to_state()
+            state.arrays.update({f"calibration.{name}": array for name, array in arrays.items()})
         return state
 
     @classmethod
@@ -428,6 +480,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             model._codes = {label: code for code, label in enumerate(state.config["classes"])}
             model._is_multiclass = model._bank is None and isinstance(model._learner_.likelihood, Softmax)
             model._order_classes()
+        if "calibration" in state.config:
+            known = State(state.config["calibration"], below("calibration.", state.arrays))
+            model._calibration = Calibration.from_state(known)
         return model
 
 

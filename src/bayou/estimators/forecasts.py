@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.bank import Forecast
+from bayou.contracts import Vector
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
 from bayou.mixed_prediction import MixedPrediction
 
+NO_TRAIL: Vector = np.zeros(0)
 MOST_PENDING = 100_000  # forecasts that may wait for their targets
 
 
@@ -30,11 +32,15 @@ class Issued(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A forecast whose target has not come: the example as it was given, and what a bank said of it, in which units."""
+    """A forecast whose target has not come: the example as it was given, and what a bank said of it, in which units.
+
+    ``trail`` are the errors that a calibration knew of then (see `bayou.Calibration`); none if there is no calibration.
+    """
 
     example: Any
     forecast: Forecast | None
     units: tuple[float, float]
+    trail: Vector = NO_TRAIL
 
 
 class Forecasts:
@@ -72,14 +78,18 @@ class Forecasts:
             ],
         }
         said = [pending.forecast for _, pending in kept if pending.forecast is not None]
-        fields = ("past", "record", "shares")
-        return config, {field: np.stack([getattr(one, field) for one in said]) for field in fields} if said else {}
+        if not said:
+            return config, {}
+        arrays = {field: np.stack([getattr(one, field) for one in said]) for field in ("past", "record", "shares")}
+        return config, arrays | {
+            "trail": np.stack([pending.trail for _, pending in kept if pending.forecast is not None])
+        }
 
     def load(self, config: dict[str, Any], arrays: Mapping[str, Any], likelihoods: list[Any]) -> None:
         """From data."""
         self.issued, place = int(config["issued"]), 0
         for one in config["waiting"]:
-            forecast = None
+            forecast, trail = None, NO_TRAIL
             if one["step"] is not None:
                 past, record, shares = (arrays[field][place] for field in ("past", "record", "shares"))
                 if record.shape[1] != len(likelihoods) or shares.shape[1] != len(likelihoods):
@@ -87,10 +97,11 @@ class Forecasts:
                 said = MixedPrediction(likelihoods, record, shares.sum(axis=0, keepdims=True), single=True)
                 nothing = np.zeros((1, 0)), np.zeros((0, 0), dtype=np.bool_)
                 forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
+                trail = arrays["trail"][place].copy() if "trail" in arrays else NO_TRAIL
                 place += 1
             example = one["example"]
             example = np.array([example], dtype=np.float64) if isinstance(example, list) else example
-            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]))
+            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]), trail)
 
 
 def _step(pending: Pending) -> int | None:
@@ -138,7 +149,11 @@ class LateTargets:
         forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
         units = self._units_now()
         said = self._told_of(forecast.prediction.in_units(*units) if units != (0.0, 1.0) else forecast.prediction)  # type: ignore[attr-defined]  # of the estimator
-        return Issued(self.forecasts.issue(Pending(example, forecast, units)), said)
+        return Issued(self.forecasts.issue(Pending(example, forecast, units, self._trail_now())), said)
+
+    def _trail_now(self) -> Vector:
+        """The latest errors that a calibration knows of."""
+        return NO_TRAIL
 
     def _units_now(self) -> tuple[float, float]:
         """Location and scale of the targets that a bank is told."""

@@ -28,7 +28,11 @@ class NumberEstimator(OnlineEstimator):
         return np.require(targets, requirements=["C", "W"])
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything and learn the rows in order, in one pass."""
+        """Forget everything and learn the rows in one pass.
+
+        A bank learns the rows of a batch in an order of its own, as it reads meaning into that of a stream: for rows
+        in the order in which they came, use `partial_fit` or `learn_many`.
+        """
         if y is None:
             raise InvalidTarget(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._rows(X, reset=True)
@@ -36,7 +40,7 @@ class NumberEstimator(OnlineEstimator):
         likelihood = self._default_likelihood() if self.likelihood is None else self.likelihood
         likelihood.check_targets(targets)
         self._start(self._columns_of(rows))
-        self._learn_rows(rows, targets, weights)
+        self._learn_rows(*self._as_drawn(rows, targets, weights))
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

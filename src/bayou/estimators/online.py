@@ -17,14 +17,14 @@ from bayou.errors import InvalidSpec, ModelFileError
 from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import is_doubling, next_look, stops
 from bayou.estimators.encoded_inputs import NO_WEIGHTS, NONE_MISSING, EncodedInputs
-from bayou.estimators.forecasts import LateTargets
+from bayou.estimators.forecasts import LateTargets, Pending
 from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
-from bayou.numerics.sparse_rows import in_full
+from bayou.numerics.sparse_rows import in_full, in_order
 from bayou.posteriors import FullGaussian, SparseDiagonalGaussian
 from bayou.posteriors.full_gaussian import FullBelief
 from bayou.prediction import Prediction, joined
@@ -34,6 +34,7 @@ from bayou.sparse_learner import SparseLearner
 FULL_ROWS = 4096  # sparse rows that are written out in full at once
 MOST_TOLD = 50  # weights that are told of sparse rows
 MOST_WAVES_BEGUN = 64.0  # examples until which waves begin anew when the scale of the inputs turns out to be another
+SEED_OF_ORDER = 0
 FAR = 0.5  # by this much of a deviation a column must change for its frame to follow in between
 Said = Prediction | MixedPrediction
 
@@ -172,6 +173,18 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
 
+    def _as_drawn(self, rows: Any, *others: Any) -> tuple[Any, ...]:
+        """Rows of a batch, and what belongs to them, in an order drawn once for all.
+
+        A bank reads meaning into the order: classes one after another would be a stream that has changed. The rows of
+        a batch are taken to be in any order. Learners that know of no change learn them as they come.
+        """
+        if self._bank is None:
+            return rows, *others
+        order = np.random.default_rng(SEED_OF_ORDER).permutation(len(rows))
+        drawn = in_order(rows, order) if isinstance(rows, SparseRows) else rows[order]
+        return drawn, *(other[order] if len(other) else other for other in others)
+
     def _joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
         if parts and isinstance(parts[0], MixedPrediction):
@@ -227,7 +240,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         else:
             features, mask = self._features_of(pending.example, learn=True)
             forecast = pending.forecast._replace(features=features, missing=NONE_MISSING if mask is None else mask)
-            self._learn_forecast(forecast, target, pending.units)
+            self._learn_forecast(forecast, target, pending)
             self._count(1.0)
         del self.forecasts.waiting[id]
 
@@ -235,7 +248,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
         raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
 
-    def _learn_forecast(self, forecast: Forecast, target: float, units: tuple[float, float]) -> None:
+    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
         """Let the bank learn a target in the units of now."""
         assert self._bank is not None
         self._bank.learn_late(forecast, target)
@@ -427,7 +440,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
                 n_columns = sparse.get("n_columns", 0)
             model._begin(n_columns, names)
             if model._inputs is not None and sparse is not None:
-                model._inputs.load(State(sparse, _below("inputs.", arrays)))
+                model._inputs.load(State(sparse, below("inputs.", arrays)))
             for name, array in model._frame._asdict().items():
                 _require(f"frame.{name}", arrays[f"frame.{name}"].shape, array.shape)
                 array[...] = arrays[f"frame.{name}"]
@@ -435,7 +448,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
             learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
             if not banked:  # of an earlier version, or of more classes than two
                 model._choice = model._choice._replace(members=())
-            model._learner_ = learner_class.from_state(State(config["learner"], _below("learner.", arrays)))
+            model._learner_ = learner_class.from_state(State(config["learner"], below("learner.", arrays)))
             if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone
                 model._choice = model._choice._replace(posterior=model._learner_.posterior)
                 model._intercept = model._learner_.constant
@@ -444,7 +457,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
             _require("learner.n_features", model._learner_.n_features, model._width(state))
             if "pending" in config:
                 kinds = [member.likelihood for member in model._bank.members] if model._bank is not None else []
-                model.forecasts.load(config["pending"], _below("pending.", arrays), kinds)
+                model.forecasts.load(config["pending"], below("pending.", arrays), kinds)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
             if config["feature_names"]:
@@ -456,7 +469,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         return self._first + (self._inputs.n_columns if self._inputs else int(self._frame.mean.size))
 
 
-def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays whose names begin so, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 

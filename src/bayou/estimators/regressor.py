@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 from bayou.bank import Forecast
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget
+from bayou.estimators.forecasts import Pending
 from bayou.estimators.numbers import NumberEstimator
 from bayou.estimators.online import Said
 from bayou.estimators.standard_members import of_numbers
@@ -119,9 +120,9 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _units_now(self) -> tuple[float, float]:
         return self._units.current
 
-    def _learn_forecast(self, forecast: Forecast, target: float, units: tuple[float, float]) -> None:
+    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
         assert self._bank is not None
-        raw, (location, scale) = np.array([target]), units
+        raw, (location, scale) = np.array([target]), pending.units
         scaled = float(self._units.enter(raw)[0])
         self._units.log_scales += math.log(scale) - math.log(self._units.current[1])  # it was said in other units
         self._bank.learn_late(forecast, scaled, (target - location) / scale)

@@ -91,7 +91,11 @@ def direct(covariance: Vector, x: Vector, direction: Vector) -> float:
 def add_rows(covariance: Vector, x: Vector, a: int, b: int, c: int, d: int, direction: Vector) -> None:
     """Add four rows of C, each times its feature."""
     size = x.size
-    along, first, second = direction[:size], covariance[a * size : (a + 1) * size], covariance[b * size : (b + 1) * size]
+    along, first, second = (
+        direction[:size],
+        covariance[a * size : (a + 1) * size],
+        covariance[b * size : (b + 1) * size],
+    )
     third, fourth = covariance[c * size : (c + 1) * size], covariance[d * size : (d + 1) * size]
     of_a, of_b, of_c, of_d = x[a], x[b], x[c], x[d]
     for j in range(along.size):

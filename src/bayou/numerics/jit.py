@@ -162,6 +162,7 @@ _ENTRIES: dict[int, Kernel] = {
     7: lambda a, b, c, d, e, f, g: callee(a, b, c, d, e, f, g),  # noqa: PLW0108  # names callee
     8: lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),  # noqa: PLW0108  # names callee
     9: lambda a, b, c, d, e, f, g, h, i: callee(a, b, c, d, e, f, g, h, i),  # noqa: PLW0108  # names callee
+    10: lambda a, b, c, d, e, f, g, h, i, j: callee(a, b, c, d, e, f, g, h, i, j),  # noqa: PLW0108  # names callee
     11: lambda a, b, c, d, e, f, g, h, i, j, k: callee(a, b, c, d, e, f, g, h, i, j, k),  # noqa: PLW0108  # names callee
     12: lambda a, b, c, d, e, f, g, h, i, j, k, m: callee(a, b, c, d, e, f, g, h, i, j, k, m),  # noqa: PLW0108  # names callee
     13: lambda a, b, c, d, e, f, g, h, i, j, k, m, n: callee(a, b, c, d, e, f, g, h, i, j, k, m, n),  # noqa: PLW0108  # names callee

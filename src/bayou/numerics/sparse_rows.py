@@ -81,6 +81,15 @@ def in_full(rows: SparseRows) -> Matrix:
     return full
 
 
+def in_order(rows: SparseRows, order: NDArray[np.int64]) -> SparseRows:
+    """The same rows, these first."""
+    counts = np.diff(rows.starts)[order]
+    starts = np.concatenate([np.zeros(1, counts.dtype), np.cumsum(counts)]).astype(rows.starts.dtype)
+    entries = np.repeat(rows.starts[:-1][order] - starts[:-1], counts) + np.arange(starts[-1])
+    values = rows.values[entries] if rows.values.size else rows.values
+    return SparseRows(starts, rows.columns[entries], values, rows.n_columns)
+
+
 def is_sparse(given: Any) -> bool:
     """Whether `sparse_rows` reads these as sparse."""
     if isinstance(given, SparseRows) or hasattr(given, "tocsr"):

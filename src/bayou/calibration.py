@@ -1,0 +1,206 @@
+"""Probabilities that come true as often as they say: what a model is wrong about is learnt from how it turned out.
+
+A bank within a small problem of its own, one number in and one out: members that bend the log odds by a curve, some
+smooth and some bold, some that forget, some that see the latest errors; and one that leaves them as they are. Weighed
+by evidence, they cost next to nothing where there is nothing to mend.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayou.contracts import Matrix, State, Vector
+from bayou.errors import ImproperBelief, InvalidTarget, ModelFileError, ShapeMismatch
+from bayou.likelihoods import Logistic
+from bayou.numerics.calibration import (
+    MEMORIES,
+    CalibrationBelief,
+    CalibrationPlan,
+    CalibrationRoom,
+    learn_calibrated,
+    predict_calibrated,
+)
+from bayou.numerics.jit import COMPILED, entry_point
+from bayou.numerics.pointers import scalar_kernels
+from bayou.numerics.validation import checked_weights
+from bayou.rules import MomentMatching
+
+KNOTS = (-5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0)  # log odds
+SMOOTHNESS = 2.0  # log odds over which a curve becomes another
+SWITCHING = (0.0, 1e-4, 1e-3, 1e-2)
+N_TRAIL = MEMORIES.size + 1
+_NO_TRAIL: Vector = np.zeros(0)
+_EQUAL_WEIGHTS: Vector = np.zeros(0)
+_ENTRIES: dict[str, Any] = {}
+
+
+class Curve(NamedTuple):
+    """A member: how far its curve may go, which share of what it knows it forgets per row, and whether it sees the
+    trail of the latest errors.
+    """
+
+    reach: float
+    forgets: float
+    sees_trail: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(KNOTS) + (N_TRAIL if self.sees_trail else 0)
+
+    def prior(self) -> Matrix:
+        """Covariance of its weights: a smooth curve, which may be steeper or flatter on the whole, and the trail."""
+        knots = np.array(KNOTS)
+        apart = knots[:, None] - knots
+        curve = np.exp(-0.5 * (apart / SMOOTHNESS) ** 2) + 0.01 * np.outer(knots, knots) + 1e-4 * np.eye(knots.size)
+        covariance = np.eye(self.size)
+        covariance[: knots.size, : knots.size] = self.reach**2 * curve
+        return covariance
+
+
+CURVES = (
+    *(Curve(reach, forgets) for reach in (0.15, 0.5, 1.5) for forgets in (0.0, 1e-3)),
+    *(Curve(0.5, forgets, sees_trail=True) for forgets in (0.0, 1e-3)),
+)
+
+
+class Calibration:
+    """Learns, row by row, how often what a model says of two classes comes true, and says that instead.
+
+    Targets are -1 and +1; probabilities those of +1. ``gain`` is by how much the log probability of all targets is
+    larger than that of what was given. `learn_many` in chunks of any size is the same as a loop.
+
+    >>> import numpy as np
+    >>> from bayou import Calibration
+    >>> random = np.random.default_rng(0)
+    >>> chance = random.uniform(size=5000)
+    >>> came = np.where(random.uniform(size=5000) < chance, 1.0, -1.0)
+    >>> too_bold = chance**3 / (chance**3 + (1 - chance) ** 3)
+    >>> calibration = Calibration()
+    >>> _ = calibration.learn_many(too_bold, came)
+    >>> calibration.predict_many([0.027, 0.5, 0.973]).round(1)
+    array([0.2, 0.5, 0.8])
+    """
+
+    def __init__(self) -> None:
+        size = max(curve.size for curve in CURVES)
+        prior = np.zeros((len(CURVES), size * size))
+        for row, curve in zip(prior, CURVES, strict=True):
+            row[: curve.size**2] = curve.prior().ravel()
+        self._plan = CalibrationPlan(
+            knots=np.array(KNOTS),
+            size=np.array([curve.size for curve in CURVES]),
+            prior=prior,
+            forgets=np.array([curve.forgets for curve in CURVES]),
+            switching=np.array(SWITCHING),
+        )
+        shape = len(SWITCHING), len(CURVES) + 1
+        self.belief = CalibrationBelief(
+            mean=np.zeros((len(CURVES), size)),
+            covariance=prior.copy(),
+            chains=np.full(shape, 1.0 / math.prod(shape)),
+            trail=np.zeros(N_TRAIL),
+        )
+        self._room = CalibrationRoom(np.zeros(size), np.zeros(size), np.zeros(shape[1]), np.zeros(shape[1]))
+        self.gain, self.n_examples = 0.0, 0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Compile what is not yet on disk."""
+        likelihood = Logistic()
+        table = scalar_kernels(likelihood, MomentMatching())
+        self._with = self.belief, self._plan, np.array(table) if COMPILED else table, likelihood.params
+        if not _ENTRIES:
+            one = np.zeros(1)
+            learnt = one, one, _EQUAL_WEIGHTS, _NO_TRAIL, one, self._room
+            _ENTRIES["predict"] = entry_point(predict_calibrated, *self._with, one, one, self._room)
+            _ENTRIES["learn"] = entry_point(learn_calibrated, *self._with, *learnt)
+
+    @property
+    def share_unchanged(self) -> float:
+        """How probable it is that what is given needs no mending."""
+        return float(self.belief.chains[:, -1].sum())
+
+    @property
+    def trail(self) -> Vector:
+        """A copy of the latest errors, as they are now: for a target that comes late."""
+        return self.belief.trail.copy()
+
+    def predict_many(self, probabilities: ArrayLike) -> Vector:
+        """What comes true of each probability."""
+        given = _checked(probabilities)
+        calibrated = np.empty_like(given)
+        _ENTRIES["predict"](*self._with, given, calibrated, self._room)
+        return calibrated
+
+    def learn_many(
+        self,
+        probabilities: ArrayLike,
+        targets: ArrayLike,
+        weights: ArrayLike | None = None,
+        trail: Vector | None = None,
+    ) -> Vector:
+        """Learn how these turned out; returns what was said of each before its target was used.
+
+        ``trail`` is what `trail` was when a target that comes late was forecast.
+        """
+        given, came = _checked(probabilities), np.require(targets, np.float64, ["C", "W"])
+        if came.shape != given.shape:
+            raise ShapeMismatch(f"`targets` must have one value per probability, {given.size}; got {came.shape}.")
+        if not np.isin(came, (-1.0, 1.0)).all():
+            raise InvalidTarget(f"targets must be -1 or +1; got {came[~np.isin(came, (-1.0, 1.0))][0]}.")
+        counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, given.size)
+        calibrated = np.empty_like(given)
+        then = _NO_TRAIL if trail is None else np.require(trail, np.float64, ["C", "W"])
+        _ENTRIES["learn"](*self._with, given, came, counts, then, calibrated, self._room)
+        of_target = [np.where(came > 0.0, said, 1.0 - said) for said in (calibrated, given)]
+        before = np.clip(of_target, 1e-300, 1.0)
+        self.gain += float(np.sum(np.log(before[0]) - np.log(before[1])))
+        self.n_examples += given.size
+        return calibrated
+
+    # --- as data
+
+    def to_state(self) -> State:
+        """All that was learnt, as data."""
+        return State({"gain": self.gain, "n_examples": self.n_examples}, dict(self.belief._asdict()))
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The calibration that this data describes; it continues to the last bit."""
+        calibration = cls()
+        for name, own in calibration.belief._asdict().items():
+            saved = state.arrays[name]
+            if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
+                raise ModelFileError(f"`{name}` must be finite {own.dtype} of shape {own.shape}; got {saved.shape}.")
+            own[...] = saved
+        chains = calibration.belief.chains
+        if not (np.all(chains > 0.0) and abs(chains.sum() - 1.0) < 1e-6):
+            raise ImproperBelief(f"weights of members must be positive and sum to 1; got {chains.sum()}.")
+        calibration.gain, calibration.n_examples = float(state.config["gain"]), int(state.config["n_examples"])
+        return calibration
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.to_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        config, arrays = state["state"]
+        self.__dict__.update(self.from_state(State(config, {name: a.copy() for name, a in arrays.items()})).__dict__)
+
+    def __repr__(self) -> str:
+        return f"Calibration({self.n_examples} examples, unchanged with probability {self.share_unchanged:.2f})"
+
+
+def _checked(probabilities: ArrayLike) -> Vector:
+    given = np.require(probabilities, np.float64, ["C", "W"])
+    if given.ndim != 1:
+        raise ShapeMismatch(f"`probabilities` must be a vector; got shape {given.shape}.")
+    if not np.all((given >= 0.0) & (given <= 1.0)):
+        raise InvalidTarget(f"probabilities must be from 0 to 1; got {given[~((given >= 0.0) & (given <= 1.0))][0]}.")
+    return given
+
+
+__all__ = ["CURVES", "Calibration", "Curve"]

@@ -1,0 +1,228 @@
+"""log odds of y = log odds given + w . features,  y in {-1, +1}: how often what a model says comes true.
+
+Features are hats over the log odds given, of which no more than two are not zero, so that w is a curve; and, of members
+that see it, the trail: how far the latest targets were from what was said of them, over a short, a longer and a long
+time, and the last target. Each member believes N(mean, covariance) of w, and forgets: after each row a share of the
+covariance is that of the prior again. The last member has no w: it says what was given. Members are weighed by chains,
+as those of a bank are (see `bayou.numerics.bank_weights`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.contracts import Array, Matrix, Vector
+from bayou.numerics.banks import absorb, direct, expected
+from bayou.numerics.jit import borrowing_kernel
+from bayou.numerics.pointers import call_log_evidence
+from bayou.numerics.sites import observe_move, pieces
+
+FAINTEST = 1e-280
+UTMOST = 1e-9  # nearer to 0 and 1 no probability is believed
+MEMORIES = np.array([1.0 / 8.0, 1.0 / 64.0, 1.0 / 512.0])  # of the trail, per target
+
+
+class CalibrationBelief(NamedTuple):
+    """All that is learnt: ``mean`` (m, d) and ``covariance`` (m, d d) of members, ``chains`` (k, m + 1), ``trail``."""
+
+    mean: Matrix
+    covariance: Matrix
+    chains: Matrix
+    trail: Vector
+
+
+class CalibrationPlan(NamedTuple):
+    """What members are: how many features each has (``size``), prior covariances, and what is forgotten per row."""
+
+    knots: Vector
+    size: Array
+    prior: Matrix
+    forgets: Vector
+    switching: Vector
+
+
+class CalibrationRoom(NamedTuple):
+    """Room for one row: features, C x, what each member gave, and their shares."""
+
+    x: Vector
+    direction: Vector
+    values: Vector
+    shares: Vector
+
+
+@borrowing_kernel
+def log_odds(probability: float) -> float:
+    """Of what was given, within bounds."""
+    bounded = min(max(probability, UTMOST), 1.0 - UTMOST)
+    return math.log(bounded / (1.0 - bounded))
+
+
+@borrowing_kernel
+def lay_out(knots: Vector, odds: float, trail: Vector, x: Vector) -> None:
+    """Hats over the log odds, flat beyond the outer knots; then the trail."""
+    for j in range(knots.size):
+        x[j] = 0.0
+    at = 0
+    while at < knots.size - 2 and odds > knots[at + 1]:
+        at += 1
+    along = min(max((odds - knots[at]) / (knots[at + 1] - knots[at]), 0.0), 1.0)
+    x[at], x[at + 1] = 1.0 - along, along
+    for j in range(trail.size):
+        x[knots.size + j] = trail[j]
+
+
+@borrowing_kernel
+def forget(covariance: Vector, prior: Vector, share: float) -> None:
+    """Let a share of the covariance be that of the prior again; both are positive definite, and so is the sum."""
+    if share > 0.0:
+        for j in range(prior.size):
+            covariance[j] += share * (prior[j] - covariance[j])
+
+
+@borrowing_kernel
+def share_out(belief: CalibrationBelief, plan: CalibrationPlan, shares: Vector) -> None:
+    """What is believed of each member before the next row; chains stay as they are."""
+    chains = belief.chains
+    shares[:] = 0.0
+    for k in range(chains.shape[0]):
+        total = 0.0
+        for m in range(chains.shape[1]):
+            total += chains[k, m]
+        for m in range(chains.shape[1]):
+            shares[m] += chains[k, m] + plan.switching[k] * (total / chains.shape[1] - chains[k, m])
+
+
+@borrowing_kernel
+def weigh(belief: CalibrationBelief, plan: CalibrationPlan, values: Vector, weight: float) -> None:
+    """Let members change places, then multiply each by what it gave to the target; the values are used up."""
+    chains, best, sum_of_all = belief.chains, -math.inf, 0.0
+    for m in range(values.size):
+        best = max(best, values[m])
+    for m in range(values.size):
+        values[m] = math.exp(weight * (values[m] - best))
+    for k in range(chains.shape[0]):
+        total = 0.0
+        for m in range(chains.shape[1]):
+            total += chains[k, m]
+        for m in range(chains.shape[1]):
+            moved = chains[k, m] + plan.switching[k] * (total / chains.shape[1] - chains[k, m])
+            chains[k, m] = max(moved * values[m], FAINTEST)
+            sum_of_all += chains[k, m]
+    for k in range(chains.shape[0]):
+        for m in range(chains.shape[1]):
+            chains[k, m] = max(chains[k, m] / sum_of_all, FAINTEST)
+
+
+@borrowing_kernel
+def say(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probability: float,
+    trail: Vector,
+    room: CalibrationRoom,
+) -> float:
+    """Probability of a target of 1, all members together, by what is believed now."""
+    odds, last = log_odds(probability), plan.size.size
+    lay_out(plan.knots, odds, trail, room.x)
+    share_out(belief, plan, room.shares)
+    total: float = room.shares[last] * probability
+    for m in range(last):
+        size = plan.size[m]
+        x = room.x[:size]
+        variance = direct(belief.covariance[m, : size * size], x, room.direction)
+        mean = odds + expected(belief.mean[m, :size], x)
+        total += room.shares[m] * math.exp(call_log_evidence(kernels, kernels, 1.0, mean, variance, params)[0])
+    return total
+
+
+@borrowing_kernel
+def learn(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probability: float,
+    y: float,
+    weight: float,
+    trail: Vector,
+    room: CalibrationRoom,
+) -> float:
+    """Absorb one target, of which this was said, and forget a little; returns what was said of 1 before."""
+    odds, last = log_odds(probability), plan.size.size
+    total: float = 0.0
+    lay_out(plan.knots, odds, trail, room.x)
+    share_out(belief, plan, room.shares)
+    for m in range(last):
+        size = plan.size[m]
+        x, covariance = room.x[:size], belief.covariance[m, : size * size]
+        variance = direct(covariance, x, room.direction)
+        mean = odds + expected(belief.mean[m, :size], x)
+        room.values[m], step, spread, _ = observe_move(kernels, params, y, mean, variance, 0.0, weight)
+        absorb(belief.mean[m, :size], covariance, room.direction, step, spread)
+        forget(covariance, plan.prior[m, : size * size], plan.forgets[m])
+        total += room.shares[m] * math.exp(room.values[m])
+    room.values[last] = -math.log1p(math.exp(-y * odds))
+    total += room.shares[last] * (probability if y > 0.0 else 1.0 - probability)
+    weigh(belief, plan, room.values, weight)
+    leave_trail(belief.trail, probability, y)
+    return total if y > 0.0 else 1.0 - total
+
+
+@borrowing_kernel
+def leave_trail(trail: Vector, probability: float, y: float) -> None:
+    """How far the target was from what was said of it, beside those before; and the target."""
+    far = 0.5 * (1.0 + y) - probability
+    for j in range(MEMORIES.size):
+        trail[j] += MEMORIES[j] * (2.0 * far - trail[j])
+    trail[MEMORIES.size] = y
+
+
+@borrowing_kernel
+def predict_calibrated(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probabilities: Vector,
+    calibrated: Vector,
+    room: CalibrationRoom,
+) -> None:
+    """What is said of each row, if it is the next."""
+    for n in range(probabilities.size):
+        calibrated[n] = say(belief, plan, kernels, params, probabilities[n], belief.trail, room)
+
+
+@borrowing_kernel
+def learn_calibrated(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probabilities: Vector,
+    targets: Vector,
+    weights: Vector,
+    trail: Vector,
+    calibrated: Vector,
+    room: CalibrationRoom,
+) -> None:
+    """The same, each before its target is absorbed; a row that counts k times is the row k times.
+
+    ``trail`` is that of the time when a late target was forecast, or has no entries, and is then that of now.
+    """
+    for n in range(targets.size):
+        weight = float(weights[n]) if n < weights.size else 1.0
+        seen = trail if trail.size else belief.trail
+        if weight == 0.0:
+            calibrated[n] = say(belief, plan, kernels, params, probabilities[n], seen, room)
+            continue
+        count = pieces(weight)
+        for piece in range(count):
+            given = probabilities[n], targets[n], weight / count, seen, room
+            said = learn(belief, plan, kernels, params, *given)
+            if piece == 0:
+                calibrated[n] = said
