@@ -95,8 +95,8 @@ def hash_eight(items: Any, first: int, count: int, name: Any, keys: Keys) -> boo
         length = low & LOW_HALF
         lengths |= length + BEYOND_EIGHT
         h = opened(name, length)
-        word = (low >> HALF) | (high << HALF)
-        keys[n] = mix(h if length == ZERO else with_word(h, word))
+        worded = with_word(h, (low >> HALF) | (high << HALF))  # before it is known whether there is a word
+        keys[n] = mix(h if length == ZERO else worded)
     return bool(lengths >> HALF == ZERO)
 
 

@@ -18,7 +18,7 @@ from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Bytes, Keys, combine, 
 from bayou.numerics.jit import COMPILED, borrowing_kernel, entry_point, kernel
 
 PLACES = 4096  # entries of a row are looked for by so many of their bits
-STAMPS = 4096  # the same for rows that are made together, of which there are at most 255
+STAMPS = 4096  # the same for rows that are made together, of which there are fewer than 255
 FULL_ROWS = 4096  # so many rows are looked at whole; then one of
 EVERY = 64
 # A cell: how often its column was met (16 bits), whether by several keys (1 bit), a mark of the first key (15 bits).
@@ -62,7 +62,7 @@ class Tokens(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for some rows that are made together, at most 255, near enough to be written column by column: their keys
+    """Room for some rows that are made together, fewer than 255, near enough to be written column by column: their keys
     and numbers, or the keys of one column and the rows themselves; and places by which entries of a row are looked for.
     """
 

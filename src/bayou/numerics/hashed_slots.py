@@ -29,30 +29,58 @@ from bayou.numerics.hashed_rows import (
     room_for,
 )
 from bayou.numerics.hashing import SIXTY_FOUR
+from bayou.numerics.instructions import prefetch
 from bayou.numerics.jit import borrowing_kernel, entry_point
+
+TAKEN = np.uint8(255)  # as if by a row after all others
 
 
 @borrowing_kernel
-def repeats(columns: Any, stamp: Any, stamps: Any) -> bool:
-    """Whether a column comes twice in a row; ``stamp`` is the row's own."""
-    for slot in range(columns.size):
+def are_apart(sources: Sources, n_numbers: int, shift: Any) -> bool:
+    """Whether no two numbers can meet in a column, be they there or missing."""
+    for slot in range(n_numbers):
+        name, missing = sources.names[slot] >> shift, sources.missing[slot] >> shift
+        for before in range(slot):
+            other, nothing = sources.names[before] >> shift, sources.missing[before] >> shift
+            if name in (other, nothing) or missing in (other, nothing):
+                return False
+    return True
+
+
+@borrowing_kernel
+def clear(sources: Sources, stamps: Any, n_taken: int, shift: Any) -> None:
+    """Let no row have a stamp, but the columns of the first slots, which are numbers, always."""
+    stamps[:] = 0
+    mask = np.uint64(STAMPS - 1)
+    for slot in range(n_taken):
+        stamps[(sources.names[slot] >> shift) & mask] = TAKEN
+        stamps[(sources.missing[slot] >> shift) & mask] = TAKEN
+
+
+@borrowing_kernel
+def repeats(columns: Any, n_taken: int, stamp: Any, stamps: Any) -> bool:
+    """Whether a column comes twice in a row; ``stamp`` is the row's own, and larger than those of the rows before."""
+    for slot in range(n_taken, columns.size):
         place = columns[slot] & (STAMPS - 1)
-        if stamps[place] == stamp:
+        if stamps[place] >= stamp:
             same = 0
             for before in range(slot):
                 same += columns[before] == columns[slot]
             if same > 0:
                 return True
-        stamps[place] = stamp
+        else:
+            stamps[place] = stamp
     return False
 
 
 @borrowing_kernel
-def whole_until(room: Room, n: int, count: int) -> int:
+def whole_until(room: Room, n: int, count: int, n_taken: int) -> int:
     """The first row, from n on, in which a column comes twice; the number of rows if there is none."""
-    n_slots = room.keys.shape[1]
-    while n < count and not repeats(room.columns[n * n_slots : (n + 1) * n_slots], np.uint8(n + 1), room.stamps):
-        n += 1
+    n_slots, whole = room.keys.shape[1], True
+    while n < count and whole:
+        row = room.columns[n * n_slots : (n + 1) * n_slots]
+        whole = not repeats(row, n_taken, np.uint8(n + 1), room.stamps)
+        n += whole
     return n
 
 
@@ -78,6 +106,8 @@ def look(room: Room, noticed: Noticed, row: int, bits: int, n_reports: int) -> i
     """Count the names of a row whose keys are the first in the room; returns how many reports there are now."""
     shift, n_slots = SIXTY_FOUR - np.uint64(bits), room.keys.shape[1]
     noticed.counts[ENTRIES] += n_slots
+    for slot in range(n_slots):  # cells lie anywhere: memory sends all of them at once
+        prefetch(noticed.cells, np.int64(room.keys[0, slot] >> shift))
     for slot in range(n_slots):
         key = room.keys[0, slot]
         if notice(noticed.cells, noticed.counts, key, bits) and n_reports < noticed.reports.shape[0]:
@@ -102,14 +132,16 @@ def rows_of_slots(
 ) -> tuple[int, int]:
     """What `rows_of_keys` does, where there are neither tokens nor interactions."""
     at, n_reports, together, n_slots = 0, 0, room.keys.shape[0], room.keys.shape[1]
+    n_numbers, shift = room.numbers.shape[1], SIXTY_FOUR - np.uint64(bits)
+    n_taken = n_numbers if are_apart(sources, n_numbers, shift) else 0
     for place in range(PLACES):
         room.places[place] = -1
     for row in range(0, n_rows, together):
         count, n = min(together, n_rows - row), 0
         fill_rows(sources, first + row, count, bits, signed, room.column, room.columns, room.values)
-        room.stamps[:] = 0
+        clear(sources, room.stamps, n_taken, shift)
         while n < count:
-            until = whole_until(room, n, count)
+            until = whole_until(room, n, count, n_taken)
             begin, end = n * n_slots, until * n_slots
             copy(room.columns[begin:end], columns[at:])
             copy(room.values[begin:end], values[at:])
