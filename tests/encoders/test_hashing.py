@@ -87,6 +87,28 @@ def test_tables_of_several_blocks() -> None:
         assert_close([rows[n]], [expected(spec, {name: values[n] for name, values in table.items()}, {})])
 
 
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("n_numbers", [3, 100])
+def test_short_strings_and_numbers_of_several_groups_of_rows(n_numbers: int, signed: bool) -> None:
+    """Of 100 names of numbers some share one of 1,024 columns, and so do categories with them, and with each other."""
+    spec, rng, n = Hashing(bits=10, signed=signed), np.random.default_rng(0), 200
+    letters = "abcdefghijkl"
+    lengths = {"upto8": range(9), "upto12": range(13), "nine": [9], "late": [3]}
+    table = {name: [letters[: rng.choice(list(some))] for _ in range(n)] for name, some in lengths.items()}
+    table["late"][70] = letters  # the first of its group of rows that is long
+    table |= {f"many{j}": [None if rng.random() < 0.2 else f"{rng.integers(99)}" for _ in range(n)] for j in range(20)}
+    amounts = {f"x{j}": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)) for j in range(n_numbers)}
+    rows = as_rows(spec.encode_table(spec.begin(), pl.DataFrame(table), amounts, dtype=np.float64))
+    wanted = [
+        expected(spec, {a: t[i] for a, t in table.items()}, {a: float(v[i]) for a, v in amounts.items()})
+        for i in range(n)
+    ]
+    assert_close(rows, wanted)
+    assert any(len(row) < len(table) + n_numbers for row in wanted)
+    apart = len({column for a in amounts for column in expected(spec, {}, {a: 1.0})})
+    assert (apart < n_numbers) == (n_numbers == 100)
+
+
 def test_long_strings_in_many_buffers() -> None:
     texts = [f"a string that is too long for a view: {i}" for i in range(60)]
     frames = [pl.DataFrame({"s": texts[i : i + 5]}) for i in range(0, 60, 5)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayou.bank import Forecast
 from bayou.calibration import Calibration
-from bayou.contracts import Likelihood, Matrix, Posterior, State, Vector
+from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
@@ -170,7 +170,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     @staticmethod
     def _check_classes(labels: NDArray[Any], named: Sequence[Any]) -> None:
-        unknown = sorted(set(np.unique(labels).tolist()) - set(named), key=str)
+        unknown = sorted(set(np.unique(labels[are_others(labels, named)]).tolist()) - set(named), key=str)
         if unknown:
             raise InvalidTarget(f"`y` must hold labels of `classes`, {list(named)}; got {unknown[0]!r}.")
 
@@ -201,9 +201,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 start = row
             if row < len(rows):
                 self._admit(_label(labels[row]))
-        given = np.zeros((len(rows), len(self._codes)))
+        given = np.zeros((len(rows) if tell else 0, len(self._codes)))
         if not tell:
-            return given[:0]
+            return given
         position = {label: column for column, label in enumerate(self.classes_.tolist())}
         start = 0
         for known, probabilities in parts:
@@ -276,7 +276,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     # --- labels
 
     def _codes_of(self, labels: NDArray[Any]) -> Vector:
-        """The number of each label; -1 if it is not known. For few classes a look per class is quicker than sorting."""
+        """The number of each label; -1 if it is not known."""
         codes = np.full(len(labels), -1.0)
         if len(self._codes) <= FEW_CLASSES:
             for label, code in self._codes.items():
@@ -288,13 +288,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _unknown(self, labels: NDArray[Any]) -> list[Any]:
         """The labels that are not known yet, each once."""
-        new = self._codes_of(labels) < 0.0
+        new = are_others(labels, self._codes)
         found: list[Any] = np.unique(labels[new]).tolist() if new.any() else []
         return found
 
     def _first_appearances(self, labels: NDArray[Any]) -> list[int]:
         """Rows at which labels appear that are not known yet, in order."""
-        places = np.flatnonzero(self._codes_of(labels) < 0.0)
+        places = np.flatnonzero(are_others(labels, self._codes))
         _, first = np.unique(labels[places], return_index=True)
         return sorted(places[first].tolist())
 
@@ -484,6 +484,17 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             known = State(state.config["calibration"], below("calibration.", state.arrays))
             model._calibration = Calibration.from_state(known)
         return model
+
+
+def are_others(labels: NDArray[Any], known: Collection[Any]) -> Mask:
+    """Which labels are none of those that are known. For few of these a look at each is quicker than sorting."""
+    if len(known) > FEW_CLASSES:
+        values, inverse = np.unique(labels, return_inverse=True)
+        return np.array([label not in known for label in values.tolist()], np.bool_)[inverse]
+    found = np.zeros(len(labels), np.bool_)
+    for label in known:
+        found |= labels == label
+    return ~found
 
 
 def _label(y: Any) -> Any:

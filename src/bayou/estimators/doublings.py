@@ -21,24 +21,24 @@ def next_doubling(weight: float) -> float:
     return max(1.0, 2.0 ** math.frexp(weight)[1])
 
 
-def next_look(weight: float) -> float:
+def next_look(weight: float, every: float = EVERY) -> float:
     """The least weight above this one at which to look again."""
-    return next_doubling(weight) if weight < EVERY else EVERY * (math.floor(weight / EVERY) + 1.0)
+    return next_doubling(weight) if weight < every else every * (math.floor(weight / every) + 1.0)
 
 
-def stops(seen: float, weights: Vector, n: int) -> list[int]:
+def stops(seen: float, weights: Vector, n: int, every: float = EVERY) -> list[int]:
     """After which of n rows to stop: each that brings the weight seen to the next look, and the last.
 
-    ``weights`` may be empty: each row then weighs one.
+    ``weights`` may be empty: each row then weighs one. With an infinite ``every`` all looks are at doublings.
     """
     if weights.size:
         totals = np.cumsum(np.concatenate([[seen], weights]))
-        doublings = np.where(totals >= 1.0, np.frexp(np.minimum(totals, EVERY))[1], 0)
-        looks = doublings + np.floor(np.maximum(totals - EVERY, 0.0) / EVERY)
+        doublings = np.where(totals >= 1.0, np.frexp(np.minimum(totals, every))[1], 0)
+        looks = doublings + np.floor(np.maximum(totals - every, 0.0) / every)
         found: list[int] = (np.flatnonzero(np.diff(looks) > 0) + 1).tolist()
     else:
-        found, total = [], next_look(seen)
+        found, total = [], next_look(seen, every)
         while total <= seen + n:
             found.append(math.ceil(total - seen))
-            total = next_look(total)
+            total = next_look(total, every)
     return found if not n or (found and found[-1] == n) else [*found, n]

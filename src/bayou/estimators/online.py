@@ -15,7 +15,7 @@ from bayou.encoders import Hashing
 from bayou.encoders.standardizer import CHANGE, check_magnitude
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.estimators.choice import AUTO, Choice, choose
-from bayou.estimators.doublings import is_doubling, next_look, stops
+from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
 from bayou.estimators.encoded_inputs import NO_WEIGHTS, NONE_MISSING, EncodedInputs
 from bayou.estimators.forecasts import LateTargets, Pending
 from bayou.estimators.standard_members import Budget, affordable
@@ -283,7 +283,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
     def _parts(self, rows: Any, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""
         start = 0
-        for stop in stops(self._seen, weights, len(rows)):
+        every = EVERY if self._inputs is None else math.inf  # sparse rows look at doublings alone
+        for stop in stops(self._seen, weights, len(rows), every):
             part = slice(start, stop)
             yield part
             self._count(float(weights[part].sum()) if weights.size else float(stop - start))

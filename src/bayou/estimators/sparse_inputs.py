@@ -158,7 +158,8 @@ class HashedInputs(SparseInputs):
 
     def _open(self, table: Any, learn: bool) -> Opened:
         numbers = self._table_numbers(table, learn)
-        scaled = {name: np.zeros(len(values)) for name, values in numbers.items()}
+        # What was never learnt says nothing, and stays 0; all others are written before they are read.
+        scaled = {n: (np.empty if n in self._numbers else np.zeros)(len(values)) for n, values in numbers.items()}
         return Opened(numbers, scaled, self.encoder.open_table(self.names, table, scaled, self._dtype))
 
     def _table_numbers(self, table: Any, learn: bool) -> dict[str, Vector]:

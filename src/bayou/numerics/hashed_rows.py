@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Kernel, Matrix, Vector
+from bayou.contracts import Array, Kernel, Matrix, Vector
 from bayou.numerics.hashed_columns import Sources, fill_keys
 from bayou.numerics.hashing import ONE, SIXTY_FOUR, ZERO, Bytes, Keys, combine, hash_joined
 from bayou.numerics.jit import COMPILED, borrowing_kernel, entry_point, kernel
 
 PLACES = 4096  # entries of a row are looked for by so many of their bits
-STAMPS = 16384  # the same for rows whose keys are made together, of which there are at most 255
+STAMPS = 4096  # the same for rows that are made together, of which there are fewer than 255
 FULL_ROWS = 4096  # so many rows are looked at whole; then one of
 EVERY = 64
 # A cell: how often its column was met (16 bits), whether by several keys (1 bit), a mark of the first key (15 bits).
@@ -59,6 +59,27 @@ class Tokens(NamedTuple):
     def since(self, row: int) -> Tokens:
         """Those from a row on."""
         return self._replace(starts=np.ascontiguousarray(self.starts[:, row:]))
+
+
+class Room(NamedTuple):
+    """Room for some rows that are made together, fewer than 255, near enough to be written column by column: their keys
+    and numbers, or the keys of one column and the rows themselves; and places by which entries of a row are looked for.
+    """
+
+    keys: Keys
+    numbers: Matrix
+    column: Keys
+    columns: NDArray[np.int32]
+    values: Array
+    places: NDArray[np.int32]
+    stamps: NDArray[np.uint8]
+
+
+def room_for(n_rows: int, n_slots: int, n_numbers: int, dtype: np.dtype[Any]) -> Room:
+    """Room for so many rows of so many slots, the first of them numbers."""
+    keys, numbers = np.empty((n_rows, n_slots), np.uint64), np.empty((n_rows, n_numbers))
+    rows = np.empty(keys.size, np.int32), np.ones(keys.size, dtype)
+    return Room(keys, numbers, np.empty(n_rows, np.uint64), *rows, no_places(), np.zeros(STAMPS, np.uint8))
 
 
 class Layout(NamedTuple):
@@ -141,35 +162,16 @@ def put(
 
 
 @borrowing_kernel
-def put_all(
-    keys: Keys, numbers: Vector, bits: int, signed: bool, stamp: Any, stamps: Any, columns: Any, values: Any
-) -> bool:
-    """Write all entries of a row as they are, unless a column comes twice; returns whether none does."""
-    shift, mask = SIXTY_FOUR - np.uint64(bits), np.uint64(STAMPS - 1)
-    for slot in range(keys.size):
-        column = keys[slot] >> shift
-        if stamps[column & mask] == stamp:
-            for before in range(slot):
-                if columns[before] == np.int32(column):
-                    return False
-        stamps[column & mask] = stamp
-        columns[slot] = np.int32(column)
-    for slot in range(numbers.size):
-        values[slot] = numbers[slot]
-    for slot in range(numbers.size, keys.size):
-        values[slot] = 1.0
-    if signed:
-        for slot in range(keys.size):
-            values[slot] = values[slot] if keys[slot] & ONE else -values[slot]
-    return True
+def is_looked_at(counts: Integers) -> bool:
+    """Whether the next row is one of those whose names are counted."""
+    return bool(counts[ROWS] < FULL_ROWS or counts[ROWS] % EVERY == 0)
 
 
 @borrowing_kernel
 def rows_of_keys(
     sources: Sources,
     first: int,
-    keys: Keys,
-    numbers: Matrix,
+    room: Room,
     tokens: Tokens,
     pairs: Integers,
     n_rows: int,
@@ -177,46 +179,33 @@ def rows_of_keys(
     signed: bool,
     learn: bool,
     noticed: Noticed,
-    places: Any,
-    stamps: Any,
     starts: Integers,
     columns: Any,
     values: Any,
 ) -> tuple[int, int]:
-    """Rows from ``first`` on of a table; how many entries, how many reports.
+    """Rows from ``first`` on of a table with tokens or interactions; how many entries, how many reports.
 
-    ``keys`` and ``numbers`` are room for some rows at a time, at most 255. Slots with numbers come first, and other
-    slots have the value 1. A report is row, column, slot, place, slot, place: the second slot is -1 unless the entry is
-    that of an interaction.
+    Slots with numbers come first, and other slots have the value 1. A report is row, column, slot, place, slot, place:
+    the second slot is -1 unless the entry is that of an interaction.
     """
     at, n_reports = 0, 0
+    keys, numbers, places, shift = room.keys, room.numbers, room.places, SIXTY_FOUR - np.uint64(bits)
     together, n_slots, n_numbers = keys.shape[0], keys.shape[1], numbers.shape[1]
     counts, reports = noticed.counts, noticed.reports
-    careful, shift = tokens.starts.shape[0] > 0 or pairs.shape[0] > 0, SIXTY_FOUR - np.uint64(bits)
     for place in range(PLACES):
         places[place] = -1
-    n = together - 1
     for row in range(n_rows):
-        n += 1
-        if n == together:
+        begin, n = at, row % together
+        if n == 0:
             fill_keys(sources, first + row, min(together, n_rows - row), keys, numbers)
-            stamps[:] = 0
-            n = 0
-        begin = at
-        row_columns, row_values = columns[at : at + n_slots], values[at : at + n_slots]
-        stamp = np.uint8(n + 1)
-        if not careful and put_all(keys[n], numbers[n], bits, signed, stamp, stamps, row_columns, row_values):
-            at += n_slots
-        else:
-            for slot in range(n_slots):
-                value = numbers[n, slot] if slot < n_numbers else 1.0
-                at = put(keys[n, slot], value, bits, signed, begin, at, 0, places, columns, values)
+        looked = learn and is_looked_at(counts)
+        counts[ROWS] += learn
+        for slot in range(n_slots):
+            value = numbers[n, slot] if slot < n_numbers else 1.0
+            at = put(keys[n, slot], value, bits, signed, begin, at, 0, places, columns, values)
         for t in range(tokens.starts.shape[0]):
             for i in range(tokens.starts[t, row], tokens.starts[t, row + 1]):
                 at = put(tokens.keys[i], tokens.values[i], bits, signed, begin, at, 0, places, columns, values)
-        looked = learn and (counts[ROWS] < FULL_ROWS or counts[ROWS] % EVERY == 0)
-        if learn:
-            counts[ROWS] += 1
         if looked:
             for slot in range(n_slots + tokens.starts.shape[0]):
                 begins, ends = entries(slot, row, n_slots, tokens)

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import SparseRows, Vector
+from bayou.contracts import Array, SparseRows, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
 from bayou.numerics.finite import count_larger
 from bayou.numerics.hashed_columns import KEYS, NUMBERS, VIEWS, Sources, no_sources
 from bayou.numerics.hashed_names import EARNED, FREE, MOST_REPORTS, HashedNames
 from bayou.numerics.hashed_names import feature_of as feature_of  # noqa: PLC0414  # for estimators too
-from bayou.numerics.hashed_rows import STAMPS, Tokens, no_places, rows_of_keys
+from bayou.numerics.hashed_rows import Tokens, room_for, rows_of_keys
+from bayou.numerics.hashed_slots import slots_entry
 from bayou.numerics.hashed_tokens import token_keys, tokens_of
 from bayou.numerics.hashing import wrapping
 from bayou.numerics.table_columns import (
@@ -31,7 +32,7 @@ from bayou.numerics.table_columns import (
 
 BLOCK = 4096  # rows that are made at once, so that they are near when they are learnt
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
-NEAR = 128  # rows whose keys are made at once, so that the nearest cache holds them
+NEAR = 64  # rows that are made at once, so that the nearest cache holds them
 NO_TOKENS = Tokens(np.zeros((0, 1), np.int64), np.zeros(0, np.uint64), np.zeros(0))
 
 
@@ -65,8 +66,8 @@ class HashedTable:
         for name in settings.text:
             if name not in self.texts:
                 raise InvalidFeatures(f"`text` must name columns that are text; {name!r} is not among {others}.")
-        self.keys, self.values = np.empty((NEAR, len(self.slots)), np.uint64), np.empty((NEAR, len(numbers)))
-        self.places, self.stamps = no_places(), np.zeros(STAMPS, np.uint8)  # those of the names are for single rows
+        self.room = room_for(NEAR, len(self.slots), len(numbers), dtype)
+        self.rows_of_slots = slots_entry(dtype)
         self.sources, self.made = self._sources()
 
     def _sources(self) -> tuple[Sources, dict[int, NDArray[np.uint64]]]:
@@ -118,26 +119,8 @@ class HashedTable:
         for row in range(0, n_rows, BLOCK):
             count = min(BLOCK, n_rows - row)
             reports = self._reports(count)
-            with wrapping():
-                self._make(first + row, count)
-                n, n_reports = rows_of_keys(
-                    self.sources,
-                    first + row,
-                    self.keys,
-                    self.values,
-                    tokens.since(row),
-                    self.pairs,
-                    count,
-                    self.settings.bits,
-                    self.settings.signed,
-                    learn,
-                    self.names.noticed._replace(reports=reports),
-                    self.places,
-                    self.stamps,
-                    starts[row:],
-                    columns[at:],
-                    values[at:],
-                )
+            place = first + row, count, starts[row:], columns[at:], values[at:]
+            n, n_reports = self._rows(*place, tokens.since(row), reports, learn)
             if n_reports:
                 self._remember(first + row, reports[:n_reports])
             at += n
@@ -147,6 +130,28 @@ class HashedTable:
         else:
             at_values = at
         return SparseRows(starts, columns[:at], values[:at_values], 2**self.settings.bits)
+
+    def _rows(
+        self,
+        first: int,
+        count: int,
+        starts: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        values: Array,
+        tokens: Tokens,
+        reports: NDArray[np.int64],
+        learn: bool,
+    ) -> tuple[int, int]:
+        """Some rows to where they go; how many entries they have, and how many names are asked for."""
+        noticed, settings = self.names.noticed._replace(reports=reports), self.settings
+        rest = count, settings.bits, settings.signed, learn, noticed, starts, columns, values
+        with wrapping():
+            self._make(first, count)
+            if self.texts or self.pairs.size:
+                made = rows_of_keys(self.sources, first, self.room, tokens, self.pairs, *rest)
+            else:
+                made = self.rows_of_slots(self.sources, first, self.room, *rest)
+        return int(made[0]), int(made[1])
 
     def _reports(self, count: int) -> NDArray[np.int64]:
         self.names.credit = min(self.names.credit + EARNED * count, FREE)
