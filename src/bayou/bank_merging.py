@@ -8,7 +8,7 @@ import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import ImproperBelief
-from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan
+from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
 from bayou.numerics.banks import FARTHEST
 
@@ -19,6 +19,7 @@ FIRST_UNITS = 2.0  # targets that units need
 def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]]) -> None:
     """Write what the parts know together, each so many times, to a belief that knows nothing."""
     beyond = 1.0 - sum(share for share, _ in parts)  # how often the prior would be missing
+    plan = blocks_of(plan)
     for m in range(plan.size.size):
         at, square, size = slice_of(plan, m)
         precision, shift, squares = np.zeros((size, size)), np.zeros(size), 0.0
@@ -53,7 +54,7 @@ def _combine_noise(
 
 
 def slice_of(plan: BankPlan, m: int) -> tuple[slice, slice, int]:
-    """Where the mean and the covariance of a member lie, and how many weights it has."""
+    """Where the mean and the covariance of a member lie, of its first latent, and how many weights it has."""
     at, square, size = int(plan.at[m]), int(plan.square[m]), int(plan.size[m])
     return slice(at, at + size), slice(square, square + size * size), size
 
@@ -73,6 +74,7 @@ def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector) -> 
     first = belief.frequency @ shift
     belief.frequency[...] *= scale
     belief.frequency[:, :, 0] += first
+    plan = blocks_of(plan)
     for size in np.unique(plan.size).tolist():  # members of one size together
         change = np.eye(size)
         change[np.arange(scale.size), np.arange(scale.size)] = scale

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bayou.contracts import ScalarLikelihood, Spec
 from bayou.errors import InvalidSpec
+from bayou.likelihoods import Softmax
 from bayou.numerics.priors import Scales, check_prior
 
 __all__ = ["Member", "Waves"]
@@ -42,7 +43,8 @@ class Member(Spec):
 
     Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
     drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
-    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them. One that
+    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them, of classes one
+    input for each class and target. One that
     ``restarts`` begins anew now and then, and stands for a stream that has changed at that row. ``noise_memory`` is for
     how many rows the size of the noise is remembered by a member that learns it; None if the likelihood says it.
 
@@ -53,7 +55,7 @@ class Member(Spec):
     True
     """
 
-    likelihood: ScalarLikelihood
+    likelihood: ScalarLikelihood | Softmax
     drift: float = 0.0
     prior_variance: Scales = 1.0
     waves: Waves | None = None
@@ -62,8 +64,8 @@ class Member(Spec):
     noise_memory: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.likelihood, ScalarLikelihood):
-            raise InvalidSpec(f"`likelihood` must be one of a single latent, as Probit(); got {self.likelihood!r}.")
+        if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
+            raise InvalidSpec(f"`likelihood` must be one of a single latent, or Softmax(); got {self.likelihood!r}.")
         if not (isinstance(self.drift, (int, float)) and 0.0 <= self.drift <= 1.0):
             raise InvalidSpec(f"`drift` must be from 0 to 1; got {self.drift!r}.")
         check_prior(0.0, self.prior_variance, "float64")
@@ -92,4 +94,9 @@ class Member(Spec):
 
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""
-        return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)
+        return n_inputs + self.past * self.n_latents + (0 if self.waves is None else self.waves.n_waves)
+
+    @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.likelihood.n_latents

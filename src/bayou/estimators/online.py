@@ -22,6 +22,7 @@ from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.members import Member
+from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full
@@ -35,7 +36,7 @@ FULL_ROWS = 4096  # sparse rows that are written out in full at once
 MOST_TOLD = 50  # weights that are told of sparse rows
 MOST_WAVES_BEGUN = 64.0  # examples until which waves begin anew when the scale of the inputs turns out to be another
 FAR = 0.5  # by this much of a deviation a column must change for its frame to follow in between
-Said = Prediction | MixedPrediction
+Said = Prediction | MixedPrediction | MixedClasses
 
 
 class OnlineEstimator(LateTargets, EncodedInputs):
@@ -174,8 +175,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
 
     def _joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
-        if parts and isinstance(parts[0], MixedPrediction):
-            return MixedPrediction.joined(parts)
+        if parts and isinstance(parts[0], (MixedPrediction, MixedClasses)):
+            return type(parts[0]).joined(parts)
         return joined(self._learner_.likelihood, parts)
 
     @property
@@ -194,12 +195,18 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         return bank
 
     def _believed(self) -> tuple[Posterior[Any], Any]:
-        """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian."""
+        """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian.
+
+        Where there are several latents, one for each, stacked.
+        """
         bank = self._bank
         if bank is None:
             return self._learner_.posterior, self._learner_.belief
-        mean, covariance = bank.weights_of_inputs(self._member_scales())
-        return FullGaussian(), FullBelief(mean, *factors_of_covariance(covariance))
+        told = [bank.weights_of_inputs(self._member_scales(), latent) for latent in range(bank.n_latents)]
+        beliefs = [FullBelief(mean, *factors_of_covariance(covariance)) for mean, covariance in told]
+        if len(beliefs) == 1:
+            return FullGaussian(), beliefs[0]
+        return FullGaussian(), FullBelief(*(np.stack(arrays) for arrays in zip(*beliefs, strict=True)))
 
     def _member_scales(self) -> Vector | None:
         """What the latent of each member of a bank must be multiplied by to be that of the first."""
@@ -433,7 +440,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
                 array[...] = arrays[f"frame.{name}"]
             banked = bool(config.get("banked", False))
             learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
-            if not banked:  # of an earlier version, or of more classes than two
+            if not banked:  # of an earlier version, or of more than can be afforded
                 model._choice = model._choice._replace(members=())
             model._learner_ = learner_class.from_state(State(config["learner"], _below("learner.", arrays)))
             if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone

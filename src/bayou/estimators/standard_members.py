@@ -14,7 +14,7 @@ from itertools import product
 from bayou.bank_layout import cost, n_bytes
 from bayou.contracts import Spec
 from bayou.errors import InvalidSpec
-from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson
+from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
 from bayou.members import Member, Waves
 
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -55,6 +55,22 @@ def of_two_classes() -> list[Member]:
         *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
         *(Member(kind, drift, NARROW) for drift in (0.0, 1e-4, 1e-3)),
         *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3, 1e-2))),
+    ]
+
+
+def of_classes(n_classes: int) -> list[Member]:
+    """The same for three classes or more, without label noise; as each costs a latent per class, fewer of them.
+
+    Each differs from one of two classes in nothing but its likelihood, and goes on with what that one has learnt.
+    """
+    kind = Softmax(n_classes)
+    return [
+        *(Member(kind, drift) for drift in (0.0, 1e-4, 1e-3, 1e-2)),
+        *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
+        *(Member(kind, drift, WIDE) for drift in (0.0, 1e-3)),
+        *(Member(kind, restarts=True) for _ in range(N_RESTARTS // 2)),
+        Member(kind, 0.0, NARROW),
+        *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3))),
     ]
 
 

@@ -299,11 +299,12 @@ def restart(belief: BankBelief, plan: BankPlan) -> None:
 def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
     """Let a member know nothing yet."""
     size = plan.size[m]
-    at, square = plan.at[m], plan.square[m]
-    for i in range(size):
-        belief.mean[at + i] = 0.0
-        for j in range(size):
-            belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
+    for c in range(plan.latents[m]):
+        at, square = plan.at[m] + c * size, plan.square[m] + c * size * size
+        for i in range(size):
+            belief.mean[at + i] = 0.0
+            for j in range(size):
+                belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
     belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE
     belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
     belief.born[m] = belief.pulse[STEPS]
