@@ -455,9 +455,12 @@ class Bank:
             wider.snapshots.extend(self.n_features, wider.n_latents)
         return wider
 
-    def retell(self, scale: Vector, shift: Vector) -> None:
-        """Go on with inputs that are told otherwise: see `bayou.contracts.Posterior.retell`. Waves stay as they are."""
-        retold(self.belief, self.plan, scale, shift)
+    def retell(self, scale: Vector, shift: Vector, bent: bool = True) -> None:
+        """Go on with inputs that are told otherwise: see `bayou.contracts.Posterior.retell`. Waves stay as they are.
+
+        Without ``bent``, members that have waves are not told: `begin_waves` must follow.
+        """
+        retold(self.belief, self.plan, scale, shift, bent)
         self.snapshots.retell(scale, shift)
 
     def retell_targets(self, ratio: float, shift: float) -> None:

@@ -311,11 +311,12 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if change is not None:
             ratio, shift = change
             first = np.ones(self._first)
-            self._learner_.retell(
-                np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
-            )
+            told = np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
             if self._bank is not None and self._seen <= MOST_WAVES_BEGUN:
+                self._bank.retell(*told, bent=False)
                 self._bank.begin_waves()
+            else:
+                self._learner_.retell(*told)
 
     def _predictions(self, X: ArrayLike) -> Any:
         self._check_begun()
