@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayou.contracts import Array, Vector
 from bayou.likelihoods import Logistic, Softmax
@@ -68,32 +68,21 @@ def _settings(member: Member) -> Member | None:
 
 
 def _carry_weights(known: Known, old: int, wider: Known, new: int) -> None:
-    """Weights of inputs, waves and, of classes, past targets. Of two classes each has half of their one latent."""
-    was, member = known.members[old], wider.members[new]
-    mine, theirs = _places(was, known.n_features, member)
-    square, into = np.ix_(mine, mine), np.ix_(theirs, theirs)
+    """Of two classes each has half of their one latent; what past targets weighed, both have."""
+    was = known.members[old]
     if was.n_latents == 1:
+        past = slice(known.n_features, known.n_features + was.past)
         for latent, sign in enumerate((-1.0, 1.0)):
-            wider.mean_of(new, latent)[theirs] = 0.5 * sign * known.mean_of(old)[mine]
-            wider.covariance_of(new, latent)[into] = 0.5 * known.covariance_of(old)[square]
+            size = np.full(known.plan.size[old], math.sqrt(0.5))
+            size[past] *= math.sqrt(2.0) * sign
+            wider.mean_of(new, latent)[...] = sign * size * known.mean_of(old)
+            wider.mean_of(new, latent)[: past.start] *= math.sqrt(0.5)
+            wider.mean_of(new, latent)[past.stop :] *= math.sqrt(0.5)
+            wider.covariance_of(new, latent)[...] = np.outer(size, size) * known.covariance_of(old)
         return
     for latent in range(was.n_latents):
-        wider.mean_of(new, latent)[theirs] = known.mean_of(old, latent)[mine]
-        wider.covariance_of(new, latent)[into] = known.covariance_of(old, latent)[square]
-
-
-def _places(was: Member, n_inputs: int, member: Member) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Features of a member, and where they are among those of its partner."""
-    inputs = np.arange(n_inputs)
-    waves = np.arange(0 if was.waves is None else was.waves.n_waves)
-    each, every = was.n_latents, member.n_latents
-    if each == 1:  # -1 and +1 were one feature, the classes have one each, of which nothing is known
-        past = wider_past = np.zeros(0, dtype=np.int64)
-    else:
-        target, latent = np.divmod(np.arange(was.past * each), each)
-        past, wider_past = n_inputs + target * each + latent, n_inputs + target * every + latent
-    mine = np.concatenate([inputs, past, n_inputs + was.past * each + waves])
-    return mine, np.concatenate([inputs, wider_past, n_inputs + member.past * every + waves])
+        wider.mean_of(new, latent)[...] = known.mean_of(old, latent)
+        wider.covariance_of(new, latent)[...] = known.covariance_of(old, latent)
 
 
 def _carry_standing(known: BankBelief, wider: BankBelief, pairs: list[tuple[int, int]]) -> None:

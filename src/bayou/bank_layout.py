@@ -25,7 +25,7 @@ from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
 # Microseconds of a member, roughly: per row, per pair of features, per wave, and per class instead of per row.
-PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.15, 4e-4, 0.012, 1.0
+PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.15, 4e-4, 0.012, 1.3
 
 
 def cost(member: Member, n_inputs: int) -> float:
@@ -77,7 +77,10 @@ def _ceiling(member: Member, n_inputs: int) -> Array:
     """Prior variances: of what is not an input, that of all inputs if there is one for all."""
     of_inputs = per_weight("prior_variance", member.prior_variance, n_inputs)
     others = member.prior_variance if isinstance(member.prior_variance, (int, float)) else 1.0
-    return np.concatenate([of_inputs, np.full(member.n_features(n_inputs) - n_inputs, float(others))])
+    ceiling = np.concatenate([of_inputs, np.full(member.n_features(n_inputs) - n_inputs, float(others))])
+    if member.past_variance is not None:
+        ceiling[n_inputs : n_inputs + member.past] = member.past_variance
+    return ceiling
 
 
 def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBelief:

@@ -43,8 +43,9 @@ class Member(Spec):
 
     Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
     drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
-    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them, of classes one
-    input for each class and target. One that
+    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them; of
+    classes, each latent sees whether they were its own. ``past_variance`` is the prior variance of what they weigh, if it
+    is not that of the inputs. One that
     ``restarts`` begins anew now and then, and stands for a stream that has changed at that row. ``noise_memory`` is for
     how many rows the size of the noise is remembered by a member that learns it; None if the likelihood says it.
 
@@ -62,6 +63,7 @@ class Member(Spec):
     past: int = 0
     restarts: bool = False
     noise_memory: float | None = None
+    past_variance: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
@@ -69,6 +71,8 @@ class Member(Spec):
         if not (isinstance(self.drift, (int, float)) and 0.0 <= self.drift <= 1.0):
             raise InvalidSpec(f"`drift` must be from 0 to 1; got {self.drift!r}.")
         check_prior(0.0, self.prior_variance, "float64")
+        if self.past_variance is not None:
+            check_prior(0.0, self.past_variance, "float64")
         if not (self.waves is None or isinstance(self.waves, Waves)):
             raise InvalidSpec(f"`waves` must be Waves(...) or None; got {self.waves!r}.")
         if not (isinstance(self.past, int) and 0 <= self.past <= 64):
@@ -94,7 +98,7 @@ class Member(Spec):
 
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""
-        return n_inputs + self.past * self.n_latents + (0 if self.waves is None else self.waves.n_waves)
+        return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)
 
     @property
     def n_latents(self) -> int:

@@ -22,7 +22,7 @@ FLIP_RATES = (0.05, 0.1, 0.2)
 SCALES = (0.25, 0.5, 1.0)
 N_RESTARTS = 4
 N_PAST = 2
-WIDE, NARROW = 10.0, 0.1  # prior variances, over that of most members
+WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 
 
@@ -61,12 +61,14 @@ def of_two_classes() -> list[Member]:
 def of_classes(n_classes: int) -> list[Member]:
     """The same for three classes or more, without label noise; as each costs a latent per class, fewer of them.
 
-    Each differs from one of two classes in nothing but its likelihood, and goes on with what that one has learnt.
+    Most differ from one of two classes in nothing but their likelihood, and go on with what that one has learnt. Two see
+    nothing but the latest label: where inputs tell nothing, what these cost is not paid.
     """
     kind = Softmax(n_classes)
     return [
         *(Member(kind, drift) for drift in (0.0, 1e-4, 1e-3, 1e-2)),
         *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
+        *(Member(kind, drift, NONE, past=1, past_variance=WIDE) for drift in (0.0, 1e-3)),
         *(Member(kind, drift, WIDE) for drift in (0.0, 1e-3)),
         *(Member(kind, restarts=True) for _ in range(N_RESTARTS // 2)),
         Member(kind, 0.0, NARROW),

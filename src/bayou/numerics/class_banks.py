@@ -1,6 +1,7 @@
 """The pass over rows and members of a bank whose targets are classes: `bayou.numerics.banks` with a latent per class.
 
-The latents of a member are independent and see the same features. Of each row a member says how probable each class is
+The latents of a member are independent and see the same features, but for past targets: each sees whether these were
+its own class. Of each row a member says how probable each class is
 (`bayou.numerics.quick_race`), which is all that is recorded of it. ``kernels`` and ``params`` stand where those of other
 banks do, and are not asked.
 """
@@ -27,15 +28,18 @@ LEAST_KEPT = 1e-6  # of a latent's variance
 
 
 @borrowing_kernel
-def lay_out(plan: BankPlan, m: int, inputs: Vector, past: Vector, room: ClassRoom) -> None:
-    """The features of one member; of each past target, one per class."""
-    x, at, classes = room.x, inputs.size, plan.latents[m]
+def see_past(plan: BankPlan, m: int, c: int, n_inputs: int, past: Vector, room: ClassRoom) -> None:
+    """The features of one latent that the others do not have: whether past targets were its class."""
+    for j in range(plan.past[m]):
+        room.x[n_inputs + j] = 1.0 if past[j] == c else 0.0
+
+
+@borrowing_kernel
+def lay_out(plan: BankPlan, m: int, inputs: Vector, room: ClassRoom) -> None:
+    """The features of one member that all of its latents have."""
+    x, at = room.x, inputs.size + plan.past[m]
     for j in range(inputs.size):
         x[j] = inputs[j]
-    for j in range(plan.past[m]):
-        for c in range(classes):
-            x[at + c] = 1.0 if past[j] == c else 0.0
-        at += classes
     if plan.group[m] >= 0:
         waves = room.waves[plan.group[m]]
         for j in range(waves.size):
@@ -54,14 +58,24 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
 
 @borrowing_kernel
 def marginals(
-    belief: BankBelief, plan: BankPlan, m: int, missing: Mask, n: int, steps: float, room: ClassRoom
+    belief: BankBelief,
+    plan: BankPlan,
+    m: int,
+    inputs: Vector,
+    past: Vector,
+    missing: Mask,
+    n: int,
+    steps: float,
+    room: ClassRoom,
 ) -> bool:
-    """What a member knows of each latent, after so many steps more, of the features laid out; whether it is finite."""
+    """What a member knows of each latent of a row, after so many steps more; whether it is finite."""
+    lay_out(plan, m, inputs, room)
     size, share, sum_of_all = plan.size[m], steps * plan.drift[m], 0.0
     x = room.x[:size]
     for c in range(plan.latents[m]):
         at, square, direction = plan.at[m] + c * size, plan.square[m] + c * size * size, room.direction[c]
         mean, covariance = belief.mean[at : at + size], belief.covariance[square : square + size * size]
+        see_past(plan, m, c, inputs.size, past, room)
         variance = direct(covariance, x, direction)
         if share > 0.0:
             for j in range(size):
@@ -145,8 +159,8 @@ def predict_row(
     for m in range(plan.drift.size):
         silent(record[m])
         if belief.rest[m] <= 0.0:
-            lay_out(plan, m, features[n], belief.past, room)
-            if marginals(belief, plan, m, missing, n, 1.0 + ahead + belief.idle[m], room):
+            given = features[n], belief.past, missing, n
+            if marginals(belief, plan, m, *given, 1.0 + ahead + belief.idle[m], room):
                 race(room.mean, room.total, record[m], room.race)
 
 
@@ -190,9 +204,8 @@ def learn_classes(
                 if belief.rest[m] > 0.0:
                     belief.idle[m] += 1.0
                     continue
-                lay_out(plan, m, features[n], belief.past, room)
                 pass_time(belief, plan, m)
-                if not marginals(belief, plan, m, missing, n, 0.0, room):
+                if not marginals(belief, plan, m, features[n], belief.past, missing, n, 0.0, room):
                     return n
                 points = race(room.mean, room.total, here[m], room.race)
                 room.values[m] = math.log(here[m, y])
@@ -230,9 +243,8 @@ def forecast_classes(
         if belief.rest[m] > 0.0:
             belief.idle[m] += 1.0
             continue
-        lay_out(plan, m, features[0], belief.past, room)
         pass_time(belief, plan, m)
-        if marginals(belief, plan, m, missing, 0, 0.0, room):
+        if marginals(belief, plan, m, features[0], belief.past, missing, 0, 0.0, room):
             race(room.mean, room.total, record[0, m], room.race)
     belief.pulse[STEPS] += 1.0
 
@@ -260,8 +272,7 @@ def learn_late_class(
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
         if belief.rest[m] <= 0.0:
-            lay_out(plan, m, features[0], past, room)
-            if not marginals(belief, plan, m, missing, 0, 0.0, room):
+            if not marginals(belief, plan, m, features[0], past, missing, 0, 0.0, room):
                 return math.nan
     switch(belief, plan, room.shares)
     for m in range(plan.drift.size):
@@ -272,9 +283,8 @@ def learn_late_class(
             room.values[m] = math.log(record[0, m, int(then)])
         if belief.rest[m] > 0.0:
             continue
-        lay_out(plan, m, features[0], past, room)
-        marginals(belief, plan, m, missing, 0, 0.0, room)
-        keep_older(plan, m, lag, room)
+        marginals(belief, plan, m, features[0], past, missing, 0, 0.0, room)
+        keep_older(plan, m, features.shape[1], past, lag, room)
         points = race(room.mean, room.total, room.record[m], room.race)
         absorb_class(belief, plan, m, y, points, 1.0, room)
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
@@ -285,14 +295,15 @@ def learn_late_class(
 
 
 @borrowing_kernel
-def keep_older(plan: BankPlan, m: int, lag: float, room: ClassRoom) -> None:
+def keep_older(plan: BankPlan, m: int, n_inputs: int, past: Vector, lag: float, room: ClassRoom) -> None:
     """Of the variance of each latent keep the share that is older than so many steps: see `bayou.numerics.banks.older`."""
-    size, walked = plan.size[m], 0.0
-    for j in range(size):
-        walked += plan.ceiling[plan.at[m] + j] * room.x[j] * room.x[j]
-    walked *= min(lag * plan.drift[m], 1.0)
+    size = plan.size[m]
     for c in range(plan.latents[m]):
-        variance = room.variance[c]
+        see_past(plan, m, c, n_inputs, past, room)
+        variance, walked = room.variance[c], 0.0
+        for j in range(size):
+            walked += plan.ceiling[plan.at[m] + j] * room.x[j] * room.x[j]
+        walked *= min(lag * plan.drift[m], 1.0)
         share = max(1.0 - walked / variance, 0.0) if variance > 0.0 else 0.0
         for j in range(size):
             room.direction[c, j] *= share
