@@ -35,13 +35,12 @@ class Known(Protocol):
 def carried(known: Known, wider: Known, rarity: float) -> None:
     """Write to a bank of one class more, which knows nothing, what another knows."""
     pairs = partners(known.members, wider.members)
+    last = wider.members[0].n_latents - 1
     for old, new in pairs:
         _carry_weights(known, old, wider, new)
-        for latent in range(wider.members[new].n_latents - 1):  # the new class is the last
-            wider.mean_of(new, wider.members[new].n_latents - 1)[0] += wider.mean_of(new, latent)[0] / (
-                wider.members[new].n_latents - 1
-            )
-        wider.mean_of(new, wider.members[new].n_latents - 1)[0] -= rarity
+    for new in range(len(wider.members)):
+        usual = sum(float(wider.mean_of(new, latent)[0]) for latent in range(last)) / last
+        wider.mean_of(new, last)[0] = usual - rarity if rarity else 0.0
     _carry_standing(known.belief, wider.belief, pairs)
     _carry_waves(known, wider)
     past, scalar = wider.belief.past, known.members[0].n_latents == 1

@@ -177,9 +177,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _choice_of_classes(self, count: int) -> Choice:
         """What was chosen for two classes, for more: a bank where a latent per class can be afforded."""
-        n_columns, budget = self._frame.mean.size, Budget() if self.budget is None else self.budget
         if not self._choice.members:
             return self._choice
+        n_columns, budget = self._frame.mean.size, Budget() if self.budget is None else self.budget
         members = affordable(of_classes(count), self._first + n_columns, budget)
         size = f"up to {budget.microseconds:g} us a row: {count} classes, {n_columns} columns"
         if members:
@@ -290,7 +290,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """One latent per class; the new one has the prior, but for an intercept that tells how rare it is so far."""
         known, count = self._learner_, len(self._codes)
         self._choice = self._choice_of_classes(count + 1)
-        self.forecasts.outdate()
+        if self._pending is not None:
+            self._pending.outdate()
         if self._bank is not None and self._choice.members:
             return self._bank.with_one_class_more(self._choice.members, self._intercept if self._first else 0.0)
         (posterior, belief), likelihood = self._believed(), self._told_likelihood()

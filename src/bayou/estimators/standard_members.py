@@ -111,8 +111,12 @@ def of_counts(prior_variance: float) -> list[Member]:
 
 
 def affordable(members: Sequence[Member], n_inputs: int, budget: Budget) -> tuple[Member, ...]:
-    """Those that a budget allows, the first first; none if they would be too few to choose from."""
-    if not members or FEWEST * cost(members[0], n_inputs) > budget.microseconds:
+    """Those that a budget allows, the first first; none if they would be too few to choose from.
+
+    Of classes one at a time is enough: a learner instead of the bank would take more than that.
+    """
+    at_once = FEWEST if members and members[0].n_latents == 1 else 1
+    if not members or at_once * cost(members[0], n_inputs) > budget.microseconds:
         return ()
     kept, total = [], 0
     for member in members:
