@@ -127,8 +127,10 @@ def test_what_is_said_is_a_distribution() -> None:
     np.testing.assert_allclose(said.variance, p @ numbers**2 - (p @ numbers) ** 2, atol=1e-12)
     np.testing.assert_allclose(said.cumulative(1.5), p[:, :2].sum(axis=1))
     low, high = said.interval(0.8).T
-    assert np.all(said.cumulative(low) >= 0.1) and np.all(said.cumulative(low - 1.0) < 0.1)
-    assert np.all(said.cumulative(high) >= 0.9) and np.all(said.cumulative(high - 1.0) < 0.9)
+    assert np.all(said.cumulative(low) >= 0.1)
+    assert np.all(said.cumulative(low - 1.0) < 0.1)
+    assert np.all(said.cumulative(high) >= 0.9)
+    assert np.all(said.cumulative(high - 1.0) < 0.9)
     one = bank.predict_one(rows[0])
     assert one.mean == pytest.approx(bank.predict_many(rows[:1]).mean[0])
     np.testing.assert_array_equal(said[3:5].probabilities, p[3:5])
@@ -184,7 +186,8 @@ def test_a_change_of_everything_is_found_where_it_was() -> None:
     found = bank.change_points()
     assert [change for change in found if 1900 <= change.row <= 2200 and change.probability > 0.9]
     moved = bank.what_changed(since=1800)
-    assert {change.latent for change in moved} == {0, 1, 2, 3} and {change.feature for change in moved} == {0, 1, 2}
+    assert {change.latent for change in moved} == {0, 1, 2, 3}
+    assert {change.feature for change in moved} == {0, 1, 2}
 
 
 @compiled
@@ -264,9 +267,7 @@ def test_more_inputs_leave_what_was_known() -> None:
     wider.learn_many(rows, targets)
     wider.extend(5)
     more = np.column_stack([rows, np.zeros((len(rows), 2))])
-    np.testing.assert_allclose(
-        wider.predict_many(more).probabilities, bank.predict_many(rows).probabilities, rtol=1e-9
-    )
+    np.testing.assert_allclose(wider.predict_many(more).probabilities, bank.predict_many(rows).probabilities, rtol=1e-9)
     assert wider.what_changed() == []
     wider.learn_many(more, targets)
     assert wider.n_examples == 2 * len(rows)
@@ -302,7 +303,7 @@ def test_banks_are_merged_and_parts_are_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows, targets, error",
+    ("rows", "targets", "error"),
     [
         (np.zeros((2, 3)), [1.0, 4.0], InvalidTarget),
         (np.zeros((2, 2)), [1.0, 1.0], ShapeMismatch),

@@ -43,7 +43,7 @@ SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
-_PASSES = {
+_PASSES: dict[bool, tuple[Any, ...]] = {
     False: (predict_bank, learn_bank, forecast_bank, learn_late),
     True: (predict_classes, learn_classes, forecast_classes, learn_late_class),
 }
@@ -128,9 +128,9 @@ class Bank:
 
     def _tables(self) -> Any:
         """The addresses of each member's likelihood; classes need none."""
-        kinds = {type(member.likelihood): member.likelihood for member in self.members}
         if self._has_classes:
             return np.zeros((0, 0), dtype=np.int64)
+        kinds: dict[Any, Any] = {type(member.likelihood): member.likelihood for member in self.members}
         tables = {kind: scalar_kernels(likelihood, MomentMatching()) for kind, likelihood in kinds.items()}
         kernels = [tables[type(member.likelihood)] for member in self.members]
         return np.array(kernels) if COMPILED else kernels
@@ -235,7 +235,8 @@ class Bank:
     def weights_of_inputs(self, scales: Vector | None = None, latent: int = 0) -> tuple[Vector, Matrix]:
         """Mean and covariance of the weights of the inputs, by the members that have no waves, each times its scale.
 
-        Those of one ``latent`` if there are several, one per class. They are weighed by what they gave to the latest targets: chains believe all alike who are not the best.
+        Those of one ``latent`` if there are several, one per class. Members are weighed by what they gave to the latest
+        targets: chains believe all alike who are not the best.
         """
         shares = self._shares_of_plain()
         d, factors = self.n_features, np.ones(len(shares)) if scales is None else scales

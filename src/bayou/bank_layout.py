@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -129,8 +130,8 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
         record = np.zeros((count, N_RECORDS))
         return BankRoom(np.zeros(widest), np.zeros(widest), np.zeros(count), waves, needed, record, np.zeros(count))
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
-    of_latents = (np.zeros(latents) for _ in range(6))
-    return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *of_latents, race_room(latents))
+    each: Any = [*np.zeros((6, latents)), race_room(latents)]
+    return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)
 
 
 def extended(

@@ -43,11 +43,11 @@ class Member(Spec):
 
     Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
     drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
-    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them; of
-    classes, each latent sees whether they were its own. ``past_variance`` is the prior variance of what they weigh, if it
-    is not that of the inputs. One that
-    ``restarts`` begins anew now and then, and stands for a stream that has changed at that row. ``noise_memory`` is for
-    how many rows the size of the noise is remembered by a member that learns it; None if the likelihood says it.
+    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them, of which each
+    latent of `Softmax` sees whether they were its own class, and ``past_variance`` the prior variance of their weights,
+    if it is not that of the inputs. One that ``restarts`` begins anew now and then, and stands for a stream that has
+    changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
+    learns it; None if the likelihood says it.
 
     >>> from bayou import FlipProbit, Gaussian, Member
     >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift

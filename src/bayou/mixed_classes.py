@@ -23,9 +23,7 @@ class MixedClasses:
 
     __slots__ = ("_single", "evidence", "of_members", "shares")
 
-    def __init__(
-        self, of_members: Array, shares: Matrix, single: bool = False, evidence: Vector | None = None
-    ) -> None:
+    def __init__(self, of_members: Array, shares: Matrix, single: bool = False, evidence: Vector | None = None) -> None:
         self.of_members, self.shares, self._single, self.evidence = of_members, shares, single, evidence
 
     @classmethod
@@ -41,7 +39,8 @@ class MixedClasses:
     def probabilities(self) -> Matrix:
         """How probable each class is: a row per example, summing to one, a column per class."""
         mixed: Matrix = np.matmul(self.shares[:, None, :], self.of_members)[:, 0, :]
-        return mixed / mixed.sum(axis=1, keepdims=True)
+        mixed /= mixed.sum(axis=1, keepdims=True)
+        return mixed
 
     @property
     def mean(self) -> Any:

@@ -25,7 +25,9 @@ def raced(y: int, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 20])
-@pytest.mark.parametrize("low, high", [(1e-9, 1e-8), (0.01, 0.1), (0.2, 0.6), (1.0, 4.0), (4.0, 12.0), (0.01, 300.0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(1e-9, 1e-8), (0.01, 0.1), (0.2, 0.6), (1.0, 4.0), (4.0, 12.0), (0.01, 300.0)]
+)
 def test_it_is_the_exact_race_to_some_digits(k: int, low: float, high: float) -> None:
     random = np.random.default_rng(k)
     for _ in range(CASES):

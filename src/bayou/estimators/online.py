@@ -36,7 +36,7 @@ FULL_ROWS = 4096  # sparse rows that are written out in full at once
 MOST_TOLD = 50  # weights that are told of sparse rows
 MOST_WAVES_BEGUN = 64.0  # examples until which waves begin anew when the scale of the inputs turns out to be another
 FAR = 0.5  # by this much of a deviation a column must change for its frame to follow in between
-Said = Prediction | MixedPrediction | MixedClasses
+Said = Prediction | MixedPrediction
 
 
 class OnlineEstimator(LateTargets, EncodedInputs):

@@ -61,8 +61,8 @@ def of_two_classes() -> list[Member]:
 def of_classes(n_classes: int) -> list[Member]:
     """The same for three classes or more, without label noise; as each costs a latent per class, fewer of them.
 
-    Most differ from one of two classes in nothing but their likelihood, and go on with what that one has learnt. Two see
-    nothing but the latest label: where inputs tell nothing, what these cost is not paid.
+    Most differ from one of two classes in nothing but their likelihood, and go on with what that one has learnt. Two
+    see nothing but the latest label: where inputs tell nothing, what these cost is not paid.
     """
     kind = Softmax(n_classes)
     return [

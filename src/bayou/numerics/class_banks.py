@@ -1,9 +1,8 @@
 """The pass over rows and members of a bank whose targets are classes: `bayou.numerics.banks` with a latent per class.
 
 The latents of a member are independent and see the same features, but for past targets: each sees whether these were
-its own class. Of each row a member says how probable each class is
-(`bayou.numerics.quick_race`), which is all that is recorded of it. ``kernels`` and ``params`` stand where those of other
-banks do, and are not asked.
+its own class. Of each row a member says how probable each class is (`bayou.numerics.quick_race`), which is all that is
+recorded of it. ``kernels`` and ``params`` stand where those of other banks do, and are not asked.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Vector
 from bayou.numerics.bank_belief import LATEST, STEPS, BankBelief, BankPlan, ClassRoom
-from bayou.numerics.bank_weights import foresee, foresee_chains, look, mixed, switch, weigh, weigh_late
+from bayou.numerics.bank_weights import foresee, foresee_chains, mixed, switch, weigh, weigh_late
 from bayou.numerics.banks import absorb, direct, expected, gained, prepare_waves, scatter, walk
+from bayou.numerics.class_turns import look
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.quick_race import race, race_slopes
 from bayou.numerics.sites import bounded, moved, pieces
@@ -271,9 +271,8 @@ def learn_late_class(
     """
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
-        if belief.rest[m] <= 0.0:
-            if not marginals(belief, plan, m, features[0], past, missing, 0, 0.0, room):
-                return math.nan
+        if belief.rest[m] <= 0.0 and not marginals(belief, plan, m, features[0], past, missing, 0, 0.0, room):
+            return math.nan
     switch(belief, plan, room.shares)
     for m in range(plan.drift.size):
         room.shares[m] = 0.0
@@ -296,7 +295,7 @@ def learn_late_class(
 
 @borrowing_kernel
 def keep_older(plan: BankPlan, m: int, n_inputs: int, past: Vector, lag: float, room: ClassRoom) -> None:
-    """Of the variance of each latent keep the share that is older than so many steps: see `bayou.numerics.banks.older`."""
+    """Of each variance keep the share that is older than so many steps: see `bayou.numerics.banks.older`."""
     size = plan.size[m]
     for c in range(plan.latents[m]):
         see_past(plan, m, c, n_inputs, past, room)
