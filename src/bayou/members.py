@@ -1,4 +1,4 @@
-"""What the members of a bank differ in."""
+"""What the members of a bank differ in, and what all of them may cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayou.errors import InvalidSpec
 from bayou.likelihoods import Softmax
 from bayou.numerics.priors import Scales, check_prior
 
-__all__ = ["Member", "Waves"]
+__all__ = ["Budget", "Member", "Waves"]
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,21 @@ class Member(Spec):
     def n_latents(self) -> int:
         """One, or one per class."""
         return self.likelihood.n_latents
+
+
+@dataclass(frozen=True)
+class Budget(Spec):
+    """What an estimator may spend: microseconds per row, roughly, once it has seen some hundred, and bytes.
+
+    >>> from bayou import Budget, OnlineClassifier
+    >>> model = OnlineClassifier(budget=Budget(microseconds=5.0))
+    """
+
+    microseconds: float = 50.0
+    n_bytes: float = 2.0**28
+
+    def __post_init__(self) -> None:
+        for name in ("microseconds", "n_bytes"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and value > 0.0):
+                raise InvalidSpec(f"`{name}` must be a number above 0; got {value!r}.")

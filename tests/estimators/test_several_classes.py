@@ -99,6 +99,16 @@ def test_chunks_of_any_size_files_and_pickles_give_the_same_bits(tmp_path: Path)
     assert whole.summary().note == parts.summary().note
 
 
+def test_a_model_with_a_budget_is_saved(tmp_path: Path) -> None:
+    rows, labels = stream(100)
+    model = OnlineClassifier(budget=Budget(microseconds=9.0)).fit(rows, labels)
+    bayou.save(model, tmp_path / "model.bayou")
+    again = bayou.load(tmp_path / "model.bayou")
+    same(model, again)
+    assert again.budget == model.budget
+    assert again.summary().note == model.summary().note
+
+
 def test_classes_may_appear_at_any_time() -> None:
     rows, labels = stream(900)
     labels = np.where((labels == 3) & (np.arange(900) < 300), 0, labels)  # the last comes late

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from bayou.bank_layout import cost, n_bytes
-from bayou.contracts import Spec
-from bayou.errors import InvalidSpec
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
-from bayou.members import Member, Waves
+from bayou.members import Budget, Member, Waves
+
+__all__ = ["Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_two_classes"]
 
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 FLIP_RATES = (0.05, 0.1, 0.2)
@@ -24,24 +23,6 @@ N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
-
-
-@dataclass(frozen=True)
-class Budget(Spec):
-    """What an estimator may spend: microseconds per row, roughly, once it has seen some hundred, and bytes.
-
-    >>> from bayou import Budget, OnlineClassifier
-    >>> model = OnlineClassifier(budget=Budget(microseconds=5.0))
-    """
-
-    microseconds: float = 50.0
-    n_bytes: float = 2.0**28
-
-    def __post_init__(self) -> None:
-        for name in ("microseconds", "n_bytes"):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and value > 0.0):
-                raise InvalidSpec(f"`{name}` must be a number above 0; got {value!r}.")
 
 
 def of_two_classes() -> list[Member]:
