@@ -273,6 +273,7 @@ def test_more_inputs_leave_what_was_known() -> None:
     assert wider.n_examples == 2 * len(rows)
 
 
+@compiled
 def test_inputs_told_otherwise_leave_what_is_said_but_for_the_prior() -> None:
     rows, targets = stream(MANY)
     rows[:, 0] = 1.0
