@@ -17,6 +17,6 @@ def test_the_examples_of_the_page_run(root: Path, capsys: pytest.CaptureFixture[
     for block in blocks:
         exec(block, names)
     said = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     assert float(said[0]) > 0.85  # of the first block: right after all has turned
     assert any(line.startswith("bends with probability") for line in said)

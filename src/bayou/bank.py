@@ -11,12 +11,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayou.bank_changes import Change, ChangePoint, Snapshots
+from bayou.bank_classes import carried
 from bayou.bank_found import told
 from bayou.bank_layout import extended, plan_of, prior_of, room_for
 from bayou.bank_merging import combined, retold, retold_targets, slice_of
@@ -24,10 +26,12 @@ from bayou.contracts import Mask, Matrix, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.learner import rows_and_mask
 from bayou.members import Member
+from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
-from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief
+from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief, blocks_of
 from bayou.numerics.bank_weights import BLOCK, foresee
 from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
+from bayou.numerics.class_banks import forecast_classes, learn_classes, learn_late_class, predict_classes
 from bayou.numerics.finite import any_large
 from bayou.numerics.jit import COMPILED, entry_point
 from bayou.numerics.pointers import scalar_kernels
@@ -38,7 +42,12 @@ from bayou.rules import MomentMatching
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
-_ENTRIES: dict[str, Any] = {}
+_ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
+_PASSES: dict[bool, tuple[Any, ...]] = {
+    False: (predict_bank, learn_bank, forecast_bank, learn_late),
+    True: (predict_classes, learn_classes, forecast_classes, learn_late_class),
+}
+Said = MixedPrediction | MixedClasses
 
 
 class Forecast(NamedTuple):
@@ -53,7 +62,7 @@ class Forecast(NamedTuple):
     record: Matrix
     shares: Matrix
     step: int
-    prediction: MixedPrediction
+    prediction: Said
 
 
 class Bank:
@@ -86,14 +95,14 @@ class Bank:
         self.n_features, self.n_examples, self.log_evidence = int(n_features), 0, 0.0
         self.plan = plan_of(self.members, self.n_features, self.switching, budget)
         self.belief = prior_of(self.members, self.plan, self.n_features)
-        self.snapshots = Snapshots(self.n_features)
+        self.snapshots = Snapshots(self.n_features, self.n_latents)
         self._prepare()
 
     def _check_specs(self, n_features: int) -> None:
         if not self.members or not all(isinstance(member, Member) for member in self.members):
             raise InvalidSpec(f"`members` must be one or more of Member(...); got {self.members!r}.")
         ranges = {member.likelihood.target_range for member in self.members}
-        if len(ranges) > 1:
+        if len(ranges) > 1 or len({member.n_latents for member in self.members}) > 1:
             raise InvalidSpec(f"`members` must have likelihoods of the same targets; got ranges {sorted(ranges)}.")
         if not self.switching or not all(0.0 <= rate <= 1.0 for rate in self.switching):
             raise InvalidSpec(f"`switching` must be one or more rates from 0 to 1; got {self.switching!r}.")
@@ -104,20 +113,27 @@ class Bank:
 
     def _prepare(self) -> None:
         """Compile what is not yet on disk, and lay out what every call needs."""
-        kinds = {type(member.likelihood): member.likelihood for member in self.members}
-        tables = {kind: scalar_kernels(likelihood, MomentMatching()) for kind, likelihood in kinds.items()}
-        kernels = [tables[type(member.likelihood)] for member in self.members]
-        self._kernels: Any = np.array(kernels) if COMPILED else kernels
+        self._kernels = self._tables()
         params = [member.likelihood.params for member in self.members]
         self._params = np.zeros((len(params), max(1, *(part.size for part in params))))
         for row, part in zip(self._params, params, strict=True):
             row[: part.size] = part
         self._room = room_for(self.members, self.plan)
         self._one, self._evidence = self._said_of(1), np.empty(1)
-        if not _ENTRIES:  # arguments have the same types in every bank
-            _ENTRIES.update(self._entries())
-        self._predict, self._foresee, self._learn = (_ENTRIES[name] for name in ("predict", "foresee", "learn"))
-        self._forecast, self._learn_late = _ENTRIES["forecast"], _ENTRIES["learn_late"]
+        entries = _ENTRIES.get(self._has_classes)  # arguments have the same types in every bank of a kind
+        if entries is None:
+            entries = _ENTRIES[self._has_classes] = self._entries()
+        self._predict, self._foresee, self._learn = (entries[name] for name in ("predict", "foresee", "learn"))
+        self._forecast, self._learn_late = entries["forecast"], entries["learn_late"]
+
+    def _tables(self) -> Any:
+        """The addresses of each member's likelihood; classes need none."""
+        if self._has_classes:
+            return np.zeros((0, 0), dtype=np.int64)
+        kinds: dict[Any, Any] = {type(member.likelihood): member.likelihood for member in self.members}
+        tables = {kind: scalar_kernels(likelihood, MomentMatching()) for kind, likelihood in kinds.items()}
+        kernels = [tables[type(member.likelihood)] for member in self.members]
+        return np.array(kernels) if COMPILED else kernels
 
     def _entries(self) -> dict[str, Any]:
         rows, (record, shares) = np.zeros((1, self.n_features)), self._one
@@ -125,17 +141,28 @@ class Bank:
         given = self._kernels, self._params, rows, _NONE_MISSING, np.zeros(1), _EQUAL_WEIGHTS
         late = rows, _NONE_MISSING, self.belief.past, 0.0, 0.0, record, self.belief.chains, 0.0, room
         asked = self._kernels, self._params, rows, _NONE_MISSING
+        predicts, learns, forecasts, learns_late = _PASSES[self._has_classes]
         return {
-            "predict": entry_point(predict_bank, *known, *asked, 0.0, record, room),
+            "predict": entry_point(predicts, *known, *asked, 0.0, record, room),
             "foresee": entry_point(foresee, *known, 0.0, room.shares),
-            "learn": entry_point(learn_bank, *known, *given, record, shares, np.zeros(1), room),
-            "forecast": entry_point(forecast_bank, *known, *asked, record, self.belief.chains, room),
-            "learn_late": entry_point(learn_late, *known, self._kernels, self._params, *late),
+            "learn": entry_point(learns, *known, *given, record, shares, np.zeros(1), room),
+            "forecast": entry_point(forecasts, *known, *asked, record, self.belief.chains, room),
+            "learn_late": entry_point(learns_late, *known, self._kernels, self._params, *late),
         }
 
     def _said_of(self, n: int) -> tuple[Matrix, Matrix]:
         """Room for what members say of so many rows, and for their shares."""
-        return np.empty((n, len(self.members), N_RECORDS)), np.empty((n, len(self.members)))
+        numbers = self.n_latents if self._has_classes else N_RECORDS
+        return np.empty((n, len(self.members), numbers)), np.empty((n, len(self.members)))
+
+    @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.members[0].n_latents
+
+    @property
+    def _has_classes(self) -> bool:
+        return self.n_latents > 1
 
     @property
     def likelihood(self) -> Any:
@@ -205,22 +232,29 @@ class Bank:
         kept = [self.belief.changes[i % most] for i in range(max(count - most, 0), count)]
         return [ChangePoint(int(row), float(probability)) for row, probability in kept]
 
-    def weights_of_inputs(self, scales: Vector | None = None) -> tuple[Vector, Matrix]:
+    def weights_of_inputs(self, scales: Vector | None = None, latent: int = 0) -> tuple[Vector, Matrix]:
         """Mean and covariance of the weights of the inputs, by the members that have no waves, each times its scale.
 
-        They are weighed by what they gave to the latest targets: chains believe all alike who are not the best.
+        Those of one ``latent`` if there are several, one per class. Members are weighed by what they gave to the latest
+        targets: chains believe all alike who are not the best.
         """
         shares = self._shares_of_plain()
         d, factors = self.n_features, np.ones(len(shares)) if scales is None else scales
         parts = [(m, share) for m, share in enumerate(shares.tolist()) if share > 0.0]
-        means = {m: factors[m] * self.mean_of(m)[:d] for m, _ in parts}
+        means = {m: factors[m] * self.mean_of(m, latent)[:d] for m, _ in parts}
         mean: Vector = np.sum([share * means[m] for m, share in parts], axis=0)
         covariance = np.zeros((d, d))
         for m, share in parts:
             noise = self.belief.noise[m, 1] / self.belief.noise[m, 0] if self.members[m].learns_noise else 1.0
             apart = means[m] - mean
-            covariance += share * (factors[m] ** 2 * noise * self.covariance_of(m)[:d, :d] + np.outer(apart, apart))
+            own = self.covariance_of(m, latent)[:d, :d]
+            covariance += share * (factors[m] ** 2 * noise * own + np.outer(apart, apart))
         return mean, covariance
+
+    def _weights_now(self) -> tuple[Vector, Vector]:
+        """Mean and variance of the weights of the inputs, of all latents one behind the other."""
+        told = [self.weights_of_inputs(latent=c) for c in range(self.n_latents)]
+        return np.concatenate([mean for mean, _ in told]), np.concatenate([np.diagonal(own) for _, own in told])
 
     def _shares_of_plain(self) -> Vector:
         """What is believed of each member among those that are linear in the inputs and have not begun anew."""
@@ -234,21 +268,22 @@ class Bank:
 
     def what_changed(self, since: int = 0) -> list[Change]:
         """How the weight of each input has moved since a row, those that moved by most deviations first."""
-        return self.snapshots.changes(self.weights_of_inputs(), since)
+        return self.snapshots.changes(self._weights_now(), since)
 
     def found(self) -> str:
         """What was found, in some lines for people."""
         return told(self)
 
-    def mean_of(self, m: int) -> Vector:
-        """What a member expects of its weights."""
-        at = self.plan.at[m]
+    def mean_of(self, m: int, latent: int = 0) -> Vector:
+        """What a member expects of its weights; of one latent, if there are several."""
+        at = self.plan.at[m] + latent * self.plan.size[m]
         mean: Vector = self.belief.mean[at : at + self.plan.size[m]]
         return mean
 
-    def covariance_of(self, m: int) -> Matrix:
-        """The covariance of a member's weights."""
-        size, square = self.plan.size[m], self.plan.square[m]
+    def covariance_of(self, m: int, latent: int = 0) -> Matrix:
+        """The covariance of a member's weights; of one latent, if there are several."""
+        size = self.plan.size[m]
+        square = self.plan.square[m] + latent * size * size
         covariance: Matrix = self.belief.covariance[square : square + size * size].reshape(size, size)
         return covariance
 
@@ -259,15 +294,15 @@ class Bank:
 
     # --- predicting
 
-    def predict_one(self, features: ArrayLike, ahead: float = 0.0) -> MixedPrediction:
+    def predict_one(self, features: ArrayLike, ahead: float = 0.0) -> Said:
         """What is known of the target of one example."""
         return self._predicted(*self._rows(np.atleast_2d(np.asarray(features, np.float64)), None), ahead, True)
 
-    def predict_many(self, features: ArrayLike, missing: Mask | None = None, ahead: float = 0.0) -> MixedPrediction:
+    def predict_many(self, features: ArrayLike, missing: Mask | None = None, ahead: float = 0.0) -> Said:
         """What is known of the target of each row, if it is the next; or one so many steps ``ahead`` of that."""
         return self._predicted(*self._rows(features, missing), ahead, False)
 
-    def _predicted(self, rows: Matrix, mask: Mask, ahead: float, single: bool) -> MixedPrediction:
+    def _predicted(self, rows: Matrix, mask: Mask, ahead: float, single: bool) -> Said:
         if not (math.isfinite(ahead) and ahead >= 0.0):
             raise InvalidSpec(f"`ahead` must be a number of steps, at least 0; got {ahead!r}.")
         any_large(rows)
@@ -285,13 +320,15 @@ class Bank:
         single: bool = False,
         evidence: Vector | None = None,
         asked: bool = False,
-    ) -> MixedPrediction:
+    ) -> Said:
+        if self._has_classes:
+            return MixedClasses(record, shares, single, evidence)
         likelihoods = [member.likelihood for member in self.members]
         return MixedPrediction(likelihoods, record, shares, single, evidence, asked)
 
     # --- learning
 
-    def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> MixedPrediction:
+    def learn_one(self, features: ArrayLike, y: float, weight: float = 1.0) -> Said:
         """Learn from one example; returns the prediction made before the target was used."""
         row = np.atleast_2d(np.asarray(features, np.float64))
         return self._learn_rows(row, np.array([y], np.float64), checked_weights([weight], 1), None, single=True)
@@ -302,7 +339,7 @@ class Bank:
         targets: ArrayLike,
         weights: ArrayLike | None = None,
         missing: Mask | None = None,
-    ) -> MixedPrediction:
+    ) -> Said:
         """Learn from the rows in order; returns the predictions made before each target was used.
 
         ``missing`` marks features that are unknown: they count as drawn from N(0, 1), independent of all others.
@@ -313,7 +350,7 @@ class Bank:
 
     def _learn_rows(
         self, features: ArrayLike, targets: Vector, counts: Vector, missing: Mask | None, single: bool = False
-    ) -> MixedPrediction:
+    ) -> Said:
         rows, mask = self._rows(features, missing)
         if targets.shape != (len(rows),):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {targets.shape}.")
@@ -330,7 +367,7 @@ class Bank:
             if done < part.stop - part.start:
                 self._refuse(start + done, before)
             start = part.stop
-            self.snapshots.look(self.n_examples + start, self.weights_of_inputs)
+            self.snapshots.look(self.n_examples + start, self._weights_now)
         self.n_examples += len(rows)
         self.log_evidence += float(evidence.sum())
         return self._said(record, shares, single, evidence)
@@ -343,7 +380,7 @@ class Bank:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
         self.n_examples += 1
         self.log_evidence += float(self._evidence[0])
-        self.snapshots.look(self.n_examples, self.weights_of_inputs)
+        self.snapshots.look(self.n_examples, self._weights_now)
 
     @property
     def latest_evidence(self) -> float:
@@ -383,7 +420,7 @@ class Bank:
         for likelihood in {member.likelihood for member in self.members}:
             likelihood.check_targets(np.array([y], np.float64))
         rows, mask, past, record, shares, step, _ = forecast
-        if record.shape[:2] != (1, len(self.members)) or rows.shape != (1, self.n_features) or step > self.n_steps:
+        if record.shape != self._one[0].shape or rows.shape != (1, self.n_features) or step > self.n_steps:
             raise ShapeMismatch("`forecast` must be one of this bank.")
         in_units_then = float(y if then is None else then)
         said = rows, mask, past, float(y), in_units_then, record, shares, float(self.n_steps - step), self._room
@@ -392,7 +429,7 @@ class Bank:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
         self.n_examples += 1
         self.log_evidence += value
-        self.snapshots.look(self.n_examples, self.weights_of_inputs)
+        self.snapshots.look(self.n_examples, self._weights_now)
 
     def _rows(self, features: ArrayLike, missing: Mask | None) -> tuple[Matrix, Mask]:
         return rows_and_mask(features, missing, self.n_features, np.float64)  # type: ignore[return-value]  # of float64
@@ -406,12 +443,30 @@ class Bank:
         wider = plan_of(self.members, n_features, self.switching, self.budget)
         self.belief = extended(self.members, self.belief, self.plan, wider, self.n_features)
         self.plan, self.n_features = wider, n_features
-        self.snapshots.extend(n_features)
+        self.snapshots.extend(n_features, self.n_latents)
         self._prepare()
 
-    def retell(self, scale: Vector, shift: Vector) -> None:
-        """Go on with inputs that are told otherwise: see `bayou.contracts.Posterior.retell`. Waves stay as they are."""
-        retold(self.belief, self.plan, scale, shift)
+    def with_one_class_more(self, members: Sequence[Member], constant: float) -> Bank:
+        """A bank of classes to which one was added, by members like those here, that knows what this one does.
+
+        The new class has the prior; if the first input is always a ``constant`` other than 0, its weight tells how rare
+        the class is so far. A bank of targets -1 and +1 becomes one of three classes.
+        """
+        wider = Bank(members, self.n_features, self.switching, self.budget)
+        rarity = math.log(1.0 + self.n_examples) / constant if constant else 0.0
+        carried(self, wider, rarity)
+        wider.n_examples, wider.log_evidence = self.n_examples, self.log_evidence
+        if self._has_classes:
+            wider.snapshots = copy.deepcopy(self.snapshots)
+            wider.snapshots.extend(self.n_features, wider.n_latents)
+        return wider
+
+    def retell(self, scale: Vector, shift: Vector, bent: bool = True) -> None:
+        """Go on with inputs that are told otherwise: see `bayou.contracts.Posterior.retell`. Waves stay as they are.
+
+        Without ``bent``, members that have waves are not told: `begin_waves` must follow.
+        """
+        retold(self.belief, self.plan, scale, shift, bent)
         self.snapshots.retell(scale, shift)
 
     def retell_targets(self, ratio: float, shift: float) -> None:
@@ -429,8 +484,9 @@ class Bank:
         """Draw waves anew, for the inputs as they are told now; their members begin anew, believed as they were."""
         fresh = prior_of(self.members, self.plan, self.n_features)
         self.belief.frequency[...], self.belief.phase[...] = fresh.frequency, fresh.phase
-        for m in np.flatnonzero(self.plan.group >= 0).tolist():
-            at, square, _ = slice_of(self.plan, m)
+        blocks = blocks_of(self.plan)
+        for m in np.flatnonzero(blocks.group >= 0).tolist():
+            at, square, _ = slice_of(blocks, m)
             self.belief.mean[at], self.belief.covariance[square] = fresh.mean[at], fresh.covariance[square]
 
     def merged(self, others: Sequence[Bank]) -> Bank:
@@ -496,7 +552,8 @@ class Bank:
     def _check_belief(self) -> None:
         """Raise unless the belief is one that kernels may trust."""
         belief = self.belief
-        if not all(np.all(np.diagonal(self.covariance_of(m)) > 0.0) for m in range(len(self.members))):
+        blocks = product(range(len(self.members)), range(self.n_latents))
+        if not all(np.all(np.diagonal(self.covariance_of(m, c)) > 0.0) for m, c in blocks):
             raise ImproperBelief("variances must be positive.")
         if not (np.all(belief.chains > 0.0) and abs(belief.chains.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {belief.chains.sum()}.")

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bayou.contracts import Array, Matrix
 from bayou.errors import InvalidSpec
 from bayou.members import Member, Waves
-from bayou.numerics.bank_belief import MOST_CHANGES, N_PULSES, N_RECORDS, BankBelief, BankPlan, BankRoom
+from bayou.numerics.bank_belief import (
+    MOST_CHANGES,
+    N_PULSES,
+    N_RECORDS,
+    BankBelief,
+    BankPlan,
+    BankRoom,
+    ClassRoom,
+    blocks_of,
+)
 from bayou.numerics.bank_weights import FIRST_NOISE
 from bayou.numerics.priors import per_weight
+from bayou.numerics.quick_race import race_room
 
-PER_ROW, PER_SQUARE, PER_WAVE = 0.15, 4e-4, 0.012  # microseconds of a member per row, pair of features, wave: roughly
+# Microseconds of a member, roughly: per row, per pair of features, per wave, and per class instead of per row.
+PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.15, 4e-4, 0.012, 1.3
 
 
 def cost(member: Member, n_inputs: int) -> float:
     """Microseconds that a member takes per row, roughly, on a machine of 2025."""
     waves = 0 if member.waves is None else member.waves.n_waves
-    return PER_ROW + PER_SQUARE * member.n_features(n_inputs) ** 2 + PER_WAVE * waves
+    per_latent = PER_ROW if member.n_latents == 1 else PER_CLASS
+    return member.n_latents * (per_latent + PER_SQUARE * member.n_features(n_inputs) ** 2) + PER_WAVE * waves
 
 
 def n_bytes(member: Member, n_inputs: int) -> int:
     """Bytes that a member takes."""
     size = member.n_features(n_inputs)
-    return 8 * (size * size + 2 * size + 16)
+    return 8 * (member.n_latents * (size * size + 2 * size) + 16)
 
 
 def groups_of(members: Sequence[Member]) -> list[Waves]:
@@ -43,24 +56,29 @@ def kin_of(members: Sequence[Member]) -> list[int]:
     They may differ in how fast these walk, in how many labels are wrong, and in how long noise is remembered. Those
     that restart are kin to each other alone: what they know is of the time since a change.
     """
-    kinds = [(type(m.likelihood), m.prior_variance, m.waves, m.past, m.learns_noise, m.restarts) for m in members]
+    kinds = [
+        (type(m.likelihood), m.prior_variance, m.past_variance, m.waves, m.past, m.learns_noise, m.restarts)
+        for m in members
+    ]
     return [kinds.index(kind) for kind in kinds]
 
 
 def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float], budget: float | None) -> BankPlan:
     """How a bank of these members is laid out."""
     sizes = np.array([member.n_features(n_inputs) for member in members])
+    latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
     kept = [-1.0 if member.noise_memory is None else math.exp(-1.0 / member.noise_memory) for member in members]
     return BankPlan(
         size=sizes,
-        at=np.cumsum(sizes) - sizes,
-        square=np.cumsum(sizes**2) - sizes**2,
+        latents=latents,
+        at=np.cumsum(latents * sizes) - latents * sizes,
+        square=np.cumsum(latents * sizes**2) - latents * sizes**2,
         past=np.array([member.past for member in members]),
         group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
         restarts=np.array([int(member.restarts) for member in members]),
         kin=np.array(kin_of(members)),
-        ceiling=np.concatenate([_ceiling(member, n_inputs) for member in members]),
+        ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
         keeps=np.array(kept),
         cost=np.array([cost(member, n_inputs) for member in members]),
@@ -74,13 +92,16 @@ def _ceiling(member: Member, n_inputs: int) -> Array:
     """Prior variances: of what is not an input, that of all inputs if there is one for all."""
     of_inputs = per_weight("prior_variance", member.prior_variance, n_inputs)
     others = member.prior_variance if isinstance(member.prior_variance, (int, float)) else 1.0
-    return np.concatenate([of_inputs, np.full(member.n_features(n_inputs) - n_inputs, float(others))])
+    ceiling = np.concatenate([of_inputs, np.full(member.n_features(n_inputs) - n_inputs, float(others))])
+    if member.past_variance is not None:
+        ceiling[n_inputs : n_inputs + member.past] = member.past_variance
+    return ceiling
 
 
 def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBelief:
     """What is believed before anything is known."""
     count, chains, groups = len(members), plan.switching.size, groups_of(members)
-    covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, plan.at[1:])])
+    covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, blocks_of(plan).at[1:])])
     width = groups[0].n_waves if groups else 0
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
     for g, waves in enumerate(groups):
@@ -98,7 +119,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         naps=zeros(count),
         idle=zeros(count),
         born=zeros(count),
-        past=zeros(max((member.past for member in members), default=0)),
+        past=np.full(max((member.past for member in members), default=0), 0.0 if members[0].n_latents == 1 else -1.0),
         pulse=zeros(N_PULSES),
         changes=zeros((MOST_CHANGES, 2)),
         frequency=frequency,
@@ -112,14 +133,19 @@ def _frequencies(waves: Waves, random: np.random.Generator, count: int, n_inputs
     return frequencies
 
 
-def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom:
+def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
     """Room for one row."""
     groups = groups_of(members)
     waves = np.zeros((len(groups), groups[0].n_waves if groups else 0))
     widest, count = int(plan.size.max()), len(members)
     needed = np.zeros(len(groups), dtype=np.int64)
-    record = np.zeros((count, N_RECORDS))
-    return BankRoom(np.zeros(widest), np.zeros(widest), np.zeros(count), waves, needed, record, np.zeros(count))
+    latents = members[0].n_latents
+    if latents == 1:
+        record = np.zeros((count, N_RECORDS))
+        return BankRoom(np.zeros(widest), np.zeros(widest), np.zeros(count), waves, needed, record, np.zeros(count))
+    said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
+    each: Any = [*np.zeros((6, latents)), race_room(latents)]
+    return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)
 
 
 def extended(
@@ -128,7 +154,8 @@ def extended(
     """The same belief with room for more inputs, of which nothing is known yet; ``n_inputs`` are those there were."""
     total = wider.size[0] - plan.size[0] + n_inputs
     belief = prior_of(members, wider, total)
-    for m in range(len(members)):
+    plan, wider = blocks_of(plan), blocks_of(wider)
+    for m in range(plan.size.size):
         size, more = plan.size[m], wider.size[m]
         places = np.concatenate([np.arange(n_inputs), np.arange(total, more)])
         covariance = belief.covariance[wider.square[m] : wider.square[m] + more * more].reshape(more, more)

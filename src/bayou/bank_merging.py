@@ -8,17 +8,19 @@ import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import ImproperBelief
-from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan
+from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
 from bayou.numerics.banks import FARTHEST
 
 FEW = 16.0  # targets of which the prior of the noise outweighs some
 FIRST_UNITS = 2.0  # targets that units need
+MOST_AT_ONCE = 32  # beliefs whose products are taken in one sum; of more, as banks of classes have, one by one
 
 
 def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]]) -> None:
     """Write what the parts know together, each so many times, to a belief that knows nothing."""
     beyond = 1.0 - sum(share for share, _ in parts)  # how often the prior would be missing
+    plan = blocks_of(plan)
     for m in range(plan.size.size):
         at, square, size = slice_of(plan, m)
         precision, shift, squares = np.zeros((size, size)), np.zeros(size), 0.0
@@ -53,7 +55,7 @@ def _combine_noise(
 
 
 def slice_of(plan: BankPlan, m: int) -> tuple[slice, slice, int]:
-    """Where the mean and the covariance of a member lie, and how many weights it has."""
+    """Where the mean and the covariance of a member lie, of its first latent, and how many weights it has."""
     at, square, size = int(plan.at[m]), int(plan.square[m]), int(plan.size[m])
     return slice(at, at + size), slice(square, square + size * size), size
 
@@ -64,20 +66,22 @@ def symmetric(matrix: Array) -> Matrix:
     return half
 
 
-def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector) -> None:
+def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector, bent: bool = True) -> None:
     """Tell the beliefs about the weights of inputs, with old inputs = scale * new + shift of the first; in place.
 
     What was learnt beyond the old prior is kept, and the prior is then that of the new inputs. Waves are of the same
-    raw inputs as before.
+    raw inputs as before. Without ``bent``, members that have waves are left as they are, for those who reset them.
     """
     first = belief.frequency @ shift
     belief.frequency[...] *= scale
     belief.frequency[:, :, 0] += first
-    for size in np.unique(plan.size).tolist():  # members of one size together
+    plan = blocks_of(plan)
+    wanted = (plan.group < 0) | bent
+    for size in np.unique(plan.size[wanted]).tolist():  # members of one size together
         change = np.eye(size)
         change[np.arange(scale.size), np.arange(scale.size)] = scale
         change[0, : scale.size] += shift
-        places = [slice_of(plan, m)[:2] for m in np.flatnonzero(plan.size == size).tolist()]
+        places = [slice_of(plan, m)[:2] for m in np.flatnonzero(wanted & (plan.size == size)).tolist()]
         mean = np.stack([belief.mean[at] for at, _ in places]) @ change.T
         covariance = change @ np.stack([belief.covariance[square].reshape(size, size) for _, square in places])
         per_ceiling = 1.0 / np.stack([plan.ceiling[at] for at, _ in places])
@@ -102,7 +106,9 @@ def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: A
             for m in range(len(mean))
         ]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    return np.einsum("mij,mjk,mk->mi", fresh, known, mean), fresh
+    if len(mean) <= MOST_AT_ONCE:
+        return np.einsum("mij,mjk,mk->mi", fresh, known, mean), fresh
+    return (fresh @ (known @ mean[:, :, None]))[:, :, 0], fresh
 
 
 def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: float, shift: float) -> None:

@@ -1,4 +1,4 @@
-"""What the members of a bank differ in."""
+"""What the members of a bank differ in, and what all of them may cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from bayou.contracts import ScalarLikelihood, Spec
 from bayou.errors import InvalidSpec
+from bayou.likelihoods import Softmax
 from bayou.numerics.priors import Scales, check_prior
 
-__all__ = ["Member", "Waves"]
+__all__ = ["Budget", "Member", "Waves"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,11 @@ class Member(Spec):
 
     Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
     drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
-    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them. One that
-    ``restarts`` begins anew now and then, and stands for a stream that has changed at that row. ``noise_memory`` is for
-    how many rows the size of the noise is remembered by a member that learns it; None if the likelihood says it.
+    what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them, of which each
+    latent of `Softmax` sees whether they were its own class, and ``past_variance`` the prior variance of their weights,
+    if it is not that of the inputs. One that ``restarts`` begins anew now and then, and stands for a stream that has
+    changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
+    learns it; None if the likelihood says it.
 
     >>> from bayou import FlipProbit, Gaussian, Member
     >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift
@@ -53,20 +56,23 @@ class Member(Spec):
     True
     """
 
-    likelihood: ScalarLikelihood
+    likelihood: ScalarLikelihood | Softmax
     drift: float = 0.0
     prior_variance: Scales = 1.0
     waves: Waves | None = None
     past: int = 0
     restarts: bool = False
     noise_memory: float | None = None
+    past_variance: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.likelihood, ScalarLikelihood):
-            raise InvalidSpec(f"`likelihood` must be one of a single latent, as Probit(); got {self.likelihood!r}.")
+        if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
+            raise InvalidSpec(f"`likelihood` must be one of a single latent, or Softmax(); got {self.likelihood!r}.")
         if not (isinstance(self.drift, (int, float)) and 0.0 <= self.drift <= 1.0):
             raise InvalidSpec(f"`drift` must be from 0 to 1; got {self.drift!r}.")
         check_prior(0.0, self.prior_variance, "float64")
+        if self.past_variance is not None:
+            check_prior(0.0, self.past_variance, "float64")
         if not (self.waves is None or isinstance(self.waves, Waves)):
             raise InvalidSpec(f"`waves` must be Waves(...) or None; got {self.waves!r}.")
         if not (isinstance(self.past, int) and 0 <= self.past <= 64):
@@ -93,3 +99,26 @@ class Member(Spec):
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""
         return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)
+
+    @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.likelihood.n_latents
+
+
+@dataclass(frozen=True)
+class Budget(Spec):
+    """What an estimator may spend: microseconds per row, roughly, once it has seen some hundred, and bytes.
+
+    >>> from bayou import Budget, OnlineClassifier
+    >>> model = OnlineClassifier(budget=Budget(microseconds=5.0))
+    """
+
+    microseconds: float = 50.0
+    n_bytes: float = 2.0**28
+
+    def __post_init__(self) -> None:
+        for name in ("microseconds", "n_bytes"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and value > 0.0):
+                raise InvalidSpec(f"`{name}` must be a number above 0; got {value!r}.")

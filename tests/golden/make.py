@@ -101,6 +101,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "shifted-perceptron": lambda: bayou.ShiftedPerceptron("projection"),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
     "classifier-of-three": bayou.OnlineClassifier,
+    "classifier-of-three-bank": lambda: bayou.OnlineClassifier(budget=bayou.Budget(microseconds=6.0)),
     "classifier-hashed-float32": lambda: bayou.OnlineClassifier(
         encoder=bayou.Hashing(10, signed=True, interactions=(("kind", "x0"),))
     ),
@@ -112,6 +113,7 @@ LABELS = {
     "classifier": ("no", "yes"),
     "classifier-hashed-float32": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
+    "classifier-of-three-bank": (2, 0, 1),
     "conformal-classifier": ("no", "perhaps", "yes"),
     "function-of-classes": (1, 0, 2),
     "network-of-classes": (1, 0, 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,9 +28,7 @@ def expected(mean: float, variance: float, power: int) -> float:
     ends = {mean + k * deviation for k in (-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0)}
     ends |= {end for end in (-60.0, -20.0, -5.0, 0.0, 5.0, 20.0, 60.0) if min(ends) < end < max(ends)}
     knots = sorted(ends)
-    return math.fsum(
-        quad(integrand, a, b, epsabs=0.0, epsrel=1e-12, limit=200)[0] for a, b in zip(knots, knots[1:], strict=False)
-    )
+    return math.fsum(quad(integrand, a, b, epsabs=0.0, epsrel=1e-12, limit=200)[0] for a, b in pairwise(knots))
 
 
 @pytest.mark.parametrize("variance", VARIANCES)

@@ -18,15 +18,16 @@ from bayou.calibration import Calibration
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
+from bayou.estimators.choice import Choice
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.forecasts import NO_TRAIL, Pending
 from bayou.estimators.online import OnlineEstimator, below
 from bayou.estimators.sparse_inputs import HashedInputs
-from bayou.estimators.standard_members import of_two_classes
+from bayou.estimators.standard_members import Budget, affordable, of_classes, of_two_classes
 from bayou.estimators.summary import Summary
-from bayou.learner import Learner
 from bayou.likelihoods import Logistic, Probit, Softmax
 from bayou.members import Member
+from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
 
@@ -179,11 +180,22 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self._codes: dict[Any, int] = {label: code for code, label in enumerate(labels)}
         self._is_multiclass = len(labels) > 2
         if self._is_multiclass:
-            self._choice = self._choice._replace(members=())
+            self._choice = self._choice_of_classes(len(labels))
         likelihood = Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood()
         self._learner_ = self._new_learner(likelihood)
         self._calibration = Calibration() if self._bank is not None and not self._is_multiclass else None
         self._order_classes()
+
+    def _choice_of_classes(self, count: int) -> Choice:
+        """What was chosen for two classes, for more: a bank where a latent per class can be afforded."""
+        if not self._choice.members:
+            return self._choice
+        n_columns, budget = self._frame.mean.size, Budget() if self.budget is None else self.budget
+        members = affordable(of_classes(count), self._first + n_columns, budget)
+        size = f"up to {budget.microseconds:g} us a row: {count} classes, {n_columns} columns"
+        if members:
+            return self._choice._replace(members=members, why=f"{len(members)} members, weighed by evidence; {size}")
+        return self._choice._replace(members=(), why=f"every correlation between weights; no bank takes {size}")
 
     def _binary_likelihood(self) -> Likelihood:
         """By default logistic; of sparse rows probit, which takes half the time and, of hashed rows, is as good."""
@@ -244,8 +256,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
         super()._learn_forecast(forecast, target, pending)
-        if self._calibration is not None and len(self._codes) > 1:
-            said = np.atleast_1d(forecast.prediction.probability_of_one())
+        prediction = forecast.prediction
+        if self._calibration is not None and isinstance(prediction, MixedPrediction) and len(self._codes) > 1:
+            said = np.atleast_1d(prediction.probability_of_one())
             self._calibration.learn_many(said, [target], trail=pending.trail if pending.trail.size else None)
 
     def _trail_now(self) -> Vector:
@@ -319,15 +332,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if type(label) is not type(known):
                 raise InvalidTarget(f"labels must be of one type; got {label!r} after {known!r}.")
 
-    def _with_one_class_more(self) -> Learner:
+    def _with_one_class_more(self) -> Any:
         """One latent per class; the new one has the prior, but for an intercept that tells how rare it is so far."""
         known, count = self._learner_, len(self._codes)
+        self._choice = self._choice_of_classes(count + 1)
+        if self._pending is not None:
+            self._pending.outdate()
+        if self._bank is not None and self._choice.members:
+            return self._bank.with_one_class_more(self._choice.members, self._intercept if self._first else 0.0)
         (posterior, belief), likelihood = self._believed(), self._told_likelihood()
-        self._choice = self._choice._replace(members=())
         learner = self._learner(Softmax(count + 1))
         learner.n_examples, learner.log_evidence = known.n_examples, known.log_evidence
         if self._is_multiclass:
-            for array, old in zip(learner.belief, known.belief, strict=True):
+            for array, old in zip(learner.belief, belief, strict=True):
                 array[:count] = old
         else:  # two classes: half of their one latent each, against each other, as logits
             for code, sign in enumerate((-1.0, 1.0)):
@@ -354,7 +371,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _member_scales(self) -> Vector:
         """Weights of probit members are told as those of logistic ones."""
         kinds = [member.likelihood for member in self.bank_.members]
-        return np.array([1.0 if isinstance(kind, Logistic) else LOGISTIC_OVER_PROBIT for kind in kinds])
+        return np.array([1.0 if isinstance(kind, (Logistic, Softmax)) else LOGISTIC_OVER_PROBIT for kind in kinds])
 
     def _order_classes(self) -> None:
         labels = list(self._codes)
@@ -397,6 +414,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _log_probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
+        if isinstance(prediction, MixedClasses):
+            return np.log(prediction.probabilities)
         count, rows = (
             len(self._codes),
             len(np.atleast_1d(prediction.mean)) if self._bank else len(prediction.latent.mean),
@@ -410,6 +429,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
+        if isinstance(prediction, MixedClasses):
+            return prediction.probabilities
         if isinstance(prediction, MixedPrediction):
             second = prediction.probability_of_one()
             if self._calibration is not None and len(self._codes) > 1:
@@ -456,6 +477,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
         self._check_begun()
         beliefs = self._learner_.beliefs() if self._bank is None else [self._believed()[1]]
+        if self._is_multiclass and self._bank is not None:
+            beliefs = [type(beliefs[0])(*(array[code] for array in beliefs[0])) for code in range(len(self._codes))]
         if self._is_multiclass:
             return [(1.0, beliefs[code]) for code in self._class_order]
         return [(1.0 if self._class_order in ([0], [0, 1], []) else -1.0, beliefs[0])]
@@ -478,7 +501,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         model = super().from_state(state)
         if model._begun():
             model._codes = {label: code for code, label in enumerate(state.config["classes"])}
-            model._is_multiclass = model._bank is None and isinstance(model._learner_.likelihood, Softmax)
+            model._is_multiclass = isinstance(model._learner_.likelihood, Softmax)
+            if model._is_multiclass and model._bank is not None:
+                model._choice = model._choice_of_classes(len(model._codes))
             model._order_classes()
         if "calibration" in state.config:
             known = State(state.config["calibration"], below("calibration.", state.arrays))

@@ -15,6 +15,8 @@ import numpy as np
 from bayou.bank import Forecast
 from bayou.contracts import Vector
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
+from bayou.likelihoods import Softmax
+from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 
 NO_TRAIL: Vector = np.zeros(0)
@@ -67,6 +69,11 @@ class Forecasts:
             raise InvalidTarget(f"`id` must be that of a forecast that waits for its target; got {id!r}.")
         return pending
 
+    def outdate(self) -> None:
+        """Those that wait are learnt as if they came when their targets do: who said them is no more."""
+        for id, pending in self.waiting.items():
+            self.waiting[id] = pending._replace(forecast=None)
+
     def to_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """As data: JSON, and arrays of what banks said."""
         kept = [(id, pending) for id, pending in self.waiting.items()]
@@ -94,7 +101,10 @@ class Forecasts:
                 past, record, shares = (arrays[field][place] for field in ("past", "record", "shares"))
                 if record.shape[1] != len(likelihoods) or shares.shape[1] != len(likelihoods):
                     raise ModelFileError(f"`pending.record` must be of {len(likelihoods)} members; got {record.shape}.")
-                said = MixedPrediction(likelihoods, record, shares.sum(axis=0, keepdims=True), single=True)
+                total = shares.sum(axis=0, keepdims=True)
+                said: Any = MixedPrediction(likelihoods, record, total, single=True)
+                if isinstance(likelihoods[0], Softmax):
+                    said = MixedClasses(record, total, single=True)
                 nothing = np.zeros((1, 0)), np.zeros((0, 0), dtype=np.bool_)
                 forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
                 trail = arrays["trail"][place].copy() if "trail" in arrays else NO_TRAIL

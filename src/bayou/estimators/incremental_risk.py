@@ -343,7 +343,7 @@ class IncrementalRiskClassifier(IncrementalRiskEstimator, OnlineClassifier):
     True
     """
 
-    def _with_one_class_more(self) -> Learner:
+    def _with_one_class_more(self) -> Any:
         """As for linear classes; what was kept of two is told as it is of more."""
         if not self._is_multiclass:
             self._early = [(row, 0.5 * (target + 1.0), weight) for row, target, weight in self._early]

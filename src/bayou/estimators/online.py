@@ -22,6 +22,7 @@ from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.members import Member
+from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full, in_order
@@ -187,8 +188,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
 
     def _joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
-        if parts and isinstance(parts[0], MixedPrediction):
-            return MixedPrediction.joined(parts)
+        if parts and isinstance(parts[0], (MixedPrediction, MixedClasses)):
+            return type(parts[0]).joined(parts)
         return joined(self._learner_.likelihood, parts)
 
     @property
@@ -207,12 +208,18 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         return bank
 
     def _believed(self) -> tuple[Posterior[Any], Any]:
-        """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian."""
+        """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian.
+
+        Where there are several latents, one for each, stacked.
+        """
         bank = self._bank
         if bank is None:
             return self._learner_.posterior, self._learner_.belief
-        mean, covariance = bank.weights_of_inputs(self._member_scales())
-        return FullGaussian(), FullBelief(mean, *factors_of_covariance(covariance))
+        told = [bank.weights_of_inputs(self._member_scales(), latent) for latent in range(bank.n_latents)]
+        beliefs = [FullBelief(mean, *factors_of_covariance(covariance)) for mean, covariance in told]
+        if len(beliefs) == 1:
+            return FullGaussian(), beliefs[0]
+        return FullGaussian(), FullBelief(*(np.stack(arrays) for arrays in zip(*beliefs, strict=True)))
 
     def _member_scales(self) -> Vector | None:
         """What the latent of each member of a bank must be multiplied by to be that of the first."""
@@ -318,11 +325,12 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if change is not None:
             ratio, shift = change
             first = np.ones(self._first)
-            self._learner_.retell(
-                np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
-            )
+            told = np.concatenate([first, ratio]), np.concatenate([0.0 * first, shift / self._intercept])
             if self._bank is not None and self._seen <= MOST_WAVES_BEGUN:
+                self._bank.retell(*told, bent=False)
                 self._bank.begin_waves()
+            else:
+                self._learner_.retell(*told)
 
     def _predictions(self, X: ArrayLike) -> Any:
         self._check_begun()
@@ -447,7 +455,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
                 array[...] = arrays[f"frame.{name}"]
             banked = bool(config.get("banked", False))
             learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
-            if not banked:  # of an earlier version, or of more classes than two
+            if not banked:  # of an earlier version, or of more than can be afforded
                 model._choice = model._choice._replace(members=())
             model._learner_ = learner_class.from_state(State(config["learner"], below("learner.", arrays)))
             if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone

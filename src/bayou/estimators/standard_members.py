@@ -8,40 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from bayou.bank_layout import cost, n_bytes
-from bayou.contracts import Spec
-from bayou.errors import InvalidSpec
-from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson
-from bayou.members import Member, Waves
+from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
+from bayou.members import Budget, Member, Waves
+
+__all__ = ["Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_two_classes"]
 
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 FLIP_RATES = (0.05, 0.1, 0.2)
 SCALES = (0.25, 0.5, 1.0)
 N_RESTARTS = 4
 N_PAST = 2
-WIDE, NARROW = 10.0, 0.1  # prior variances, over that of most members
+WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
-
-
-@dataclass(frozen=True)
-class Budget(Spec):
-    """What an estimator may spend: microseconds per row, roughly, once it has seen some hundred, and bytes.
-
-    >>> from bayou import Budget, OnlineClassifier
-    >>> model = OnlineClassifier(budget=Budget(microseconds=5.0))
-    """
-
-    microseconds: float = 50.0
-    n_bytes: float = 2.0**28
-
-    def __post_init__(self) -> None:
-        for name in ("microseconds", "n_bytes"):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and value > 0.0):
-                raise InvalidSpec(f"`{name}` must be a number above 0; got {value!r}.")
 
 
 def of_two_classes() -> list[Member]:
@@ -55,6 +36,24 @@ def of_two_classes() -> list[Member]:
         *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
         *(Member(kind, drift, NARROW) for drift in (0.0, 1e-4, 1e-3)),
         *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3, 1e-2))),
+    ]
+
+
+def of_classes(n_classes: int) -> list[Member]:
+    """The same for three classes or more, without label noise; as each costs a latent per class, fewer of them.
+
+    Most differ from one of two classes in nothing but their likelihood, and go on with what that one has learnt. Two
+    see nothing but the latest label: where inputs tell nothing, what these cost is not paid.
+    """
+    kind = Softmax(n_classes)
+    return [
+        *(Member(kind, drift) for drift in (0.0, 1e-4, 1e-3, 1e-2)),
+        *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
+        *(Member(kind, drift, NONE, past=1, past_variance=WIDE) for drift in (0.0, 1e-3)),
+        *(Member(kind, drift, WIDE) for drift in (0.0, 1e-3)),
+        *(Member(kind, restarts=True) for _ in range(N_RESTARTS // 2)),
+        Member(kind, 0.0, NARROW),
+        *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3))),
     ]
 
 
@@ -93,8 +92,12 @@ def of_counts(prior_variance: float) -> list[Member]:
 
 
 def affordable(members: Sequence[Member], n_inputs: int, budget: Budget) -> tuple[Member, ...]:
-    """Those that a budget allows, the first first; none if they would be too few to choose from."""
-    if not members or FEWEST * cost(members[0], n_inputs) > budget.microseconds:
+    """Those that a budget allows, the first first; none if they would be too few to choose from.
+
+    Of classes one at a time is enough: a learner instead of the bank would take more than that.
+    """
+    at_once = FEWEST if members and members[0].n_latents == 1 else 1
+    if not members or at_once * cost(members[0], n_inputs) > budget.microseconds:
         return ()
     kept, total = [], 0
     for member in members:

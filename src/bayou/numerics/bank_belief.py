@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Array, Matrix, Vector
+from bayou.numerics.quick_race import RaceRoom
 
 Integers = NDArray[np.int64]
 
@@ -30,9 +31,9 @@ class BankBelief(NamedTuple):
     ``mean`` and ``covariance`` are those of all members; ``noise`` (m, 2) is shape and rate of those who learn it;
     ``chains`` (k, m) sum to one. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
     ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
-    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first; ``pulse`` see
-    `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was when it was most.
-    ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes -1 before
+    there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was
+    when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
     """
 
     mean: Vector
@@ -55,14 +56,16 @@ class BankPlan(NamedTuple):
     """How it is laid out, and the settings of members.
 
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
-    that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``. ``ceiling`` are prior
-    variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
-    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one
-    ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
-    all who are awake, and whether any may sleep.
+    that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
+    several ``latents`` (m,), those of its first, behind which the others lie. ``ceiling`` are prior variances,
+    ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that outlasts a row,
+    -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one ``kin`` have
+    weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of all who are
+    awake, and whether any may sleep.
     """
 
     size: Integers
+    latents: Integers
     at: Integers
     square: Integers
     past: Integers
@@ -90,3 +93,36 @@ class BankRoom(NamedTuple):
     needed: Integers
     record: Matrix
     shares: Vector
+
+
+class ClassRoom(NamedTuple):
+    """Room for one row where targets are classes: the same, with C x of each latent (k, d), what is known of each (k,),
+    and that of a race between them.
+    """
+
+    x: Vector
+    direction: Matrix
+    values: Vector
+    waves: Matrix
+    needed: Integers
+    record: Matrix
+    shares: Vector
+    mean: Vector
+    variance: Vector
+    blur: Vector
+    total: Vector
+    slope: Vector
+    curvature: Vector
+    race: RaceRoom
+
+
+def blocks_of(plan: BankPlan) -> BankPlan:
+    """The plan with each latent of a member as a member of its own: where only weights matter, not who has them."""
+    if np.all(plan.latents == 1):
+        return plan
+    fields = ("size", "at", "square", "past", "group", "restarts", "drift", "keeps", "cost")
+    every = {name: np.repeat(getattr(plan, name), plan.latents) for name in fields}
+    which = np.concatenate([np.arange(count) for count in plan.latents.tolist()])
+    every["at"] += which * every["size"]
+    every["square"] += which * every["size"] ** 2
+    return plan._replace(latents=np.ones_like(which), **every)

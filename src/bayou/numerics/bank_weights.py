@@ -254,11 +254,10 @@ def learn_from_kin(belief: BankBelief, plan: BankPlan, m: int) -> None:
             best = other
     if best < 0:
         return
-    size = plan.size[m]
     at, square, its, from_square = plan.at[m], plan.square[m], plan.at[best], plan.square[best]
-    for j in range(size):
+    for j in range(plan.latents[m] * plan.size[m]):
         belief.mean[at + j] = belief.mean[its + j]
-    for j in range(size * size):
+    for j in range(plan.latents[m] * plan.size[m] ** 2):
         belief.covariance[square + j] = belief.covariance[from_square + j]
     belief.noise[m, 0], belief.noise[m, 1] = belief.noise[best, 0], belief.noise[best, 1]
     belief.merit[m], belief.idle[m] = belief.merit[best], belief.idle[best]
@@ -334,11 +333,12 @@ def restart(belief: BankBelief, plan: BankPlan) -> None:
 def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
     """Let a member know nothing yet."""
     size = plan.size[m]
-    at, square = plan.at[m], plan.square[m]
-    for i in range(size):
-        belief.mean[at + i] = 0.0
-        for j in range(size):
-            belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
+    for c in range(plan.latents[m]):
+        at, square = plan.at[m] + c * size, plan.square[m] + c * size * size
+        for i in range(size):
+            belief.mean[at + i] = 0.0
+            for j in range(size):
+                belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
     belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE
     belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
     belief.born[m] = belief.pulse[STEPS]

@@ -150,7 +150,7 @@ def absorb(mean: Vector, covariance: Vector, direction: Vector, step: float, spr
 
 
 @borrowing_kernel
-def prepare_waves(belief: BankBelief, plan: BankPlan, inputs: Vector, missing: Mask, n: int, room: BankRoom) -> None:
+def prepare_waves(belief: BankBelief, plan: BankPlan, inputs: Vector, missing: Mask, n: int, room: Any) -> None:
     """The waves of all groups of which a member is awake; of a missing input, what is expected of them."""
     for g in range(room.needed.size):
         room.needed[g] = 0

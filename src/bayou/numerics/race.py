@@ -41,7 +41,7 @@ ORDERS = (4, 6, 10)  # of these orders are good to 1e-10
 WIDE = 12.0  # from this deviation on, a Gauss rule for the Gumbel is
 
 
-def _gauss_gumbel(order: int) -> tuple[Vector, Vector]:
+def gauss_gumbel(order: int) -> tuple[Vector, Vector]:
     """Gauss rule for the standard Gumbel: Lanczos on a fine trapezoid, then eigenvalues of the Jacobi matrix."""
     grid = np.linspace(-5.0, 45.0, 2001)
     root = np.exp(-0.5 * (grid + np.exp(-grid)))
@@ -65,7 +65,7 @@ def _gauss_hermite() -> tuple[Matrix, Matrix]:
     return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
-GUMBEL_NODES, GUMBEL_WEIGHTS = _gauss_gumbel(14)
+GUMBEL_NODES, GUMBEL_WEIGHTS = gauss_gumbel(14)
 HERMITE_NODES, HERMITE_WEIGHTS = _gauss_hermite()
 
 
