@@ -26,7 +26,7 @@ from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
 # Microseconds of a member, roughly: per row, per pair of features, per wave, and per class instead of per row.
-PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.15, 4e-4, 0.012, 1.3
+PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.3, 4.5e-4, 0.012, 1.3
 
 
 def cost(member: Member, n_inputs: int) -> float:

@@ -44,22 +44,24 @@ APART = 512.0  # rows between changes: a member that began sooner after the last
 @borrowing_kernel
 def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
     """Let members change places before a row, and sum up what all chains believe of each who is awake."""
-    chains = belief.chains
-    members = chains.shape[1]
-    shares[:] = 0.0
-    awake = 0.0
+    chains, awake = belief.chains, 0.0
+    for m in range(shares.size):
+        shares[m] = 0.0
     for k in range(chains.shape[0]):
-        total = 0.0
-        for m in range(members):
-            total += chains[k, m]
-        rate = plan.switching[k]
-        for m in range(members):
-            chains[k, m] += rate * (total / members - chains[k, m])
-            if belief.rest[m] <= 0.0:
-                shares[m] += chains[k, m]
-                awake += chains[k, m]
-    for m in range(members):
-        shares[m] /= awake
+        chain, total = chains[k], 0.0
+        for m in range(chain.size):
+            total += chain[m]
+        kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total / chain.size
+        for m in range(chain.size):
+            chain[m] = kept * chain[m] + drawn_anew
+            shares[m] += chain[m]
+    for m in range(shares.size):
+        if belief.rest[m] > 0.0:
+            shares[m] = 0.0
+        awake += shares[m]
+    per_awake = 1.0 / awake
+    for m in range(shares.size):
+        shares[m] *= per_awake
 
 
 @borrowing_kernel
@@ -148,24 +150,37 @@ def mixed(values: Vector, shares: Vector) -> float:
 def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> float:
     """Multiply each member by what it gave to a target; returns the log of what all of them gave.
 
-    Members without a share gave nothing of their own: they count as if they had said what the bank said.
+    Members without a share gave nothing of their own: they count as if they had said what the bank said. The values
+    are used up.
     """
-    chains, given, best, total = belief.chains, mixed(values, shares), 0.0, 0.0
+    chains, best, all_gave, total = belief.chains, -math.inf, 0.0, 0.0
     for m in range(values.size):
         if shares[m] > 0.0:
-            best = max(best, values[m] - given)
+            best = max(best, values[m])
     for m in range(values.size):
-        beyond = values[m] - given if shares[m] > 0.0 else 0.0
-        factor = math.exp(weight * (beyond - best))  # none above one, so that none overflows
-        belief.merit[m] += beyond - MEMORY * belief.merit[m]
-        for k in range(chains.shape[0]):
-            chains[k, m] = max(chains[k, m] * factor, FAINTEST)
-            total += chains[k, m]
+        factor = math.exp(values[m] - best) if shares[m] > 0.0 else 0.0  # none above one, so that none overflows
+        all_gave += shares[m] * factor
+        belief.merit[m] += (values[m] - best if shares[m] > 0.0 else 0.0) - MEMORY * belief.merit[m]
+        values[m] = factor
+    beyond_best = math.log(all_gave)
+    for m in range(values.size):
+        if shares[m] > 0.0:
+            belief.merit[m] -= beyond_best
+        else:
+            values[m] = all_gave
+        if weight != 1.0:
+            values[m] = values[m] ** weight
+    for k in range(chains.shape[0]):
+        chain = chains[k]
+        for m in range(chain.size):
+            chain[m] = max(chain[m] * values[m], FAINTEST)
+            total += chain[m]
     per_total = 1.0 / total
     for k in range(chains.shape[0]):
-        for m in range(values.size):
-            chains[k, m] = max(chains[k, m] * per_total, FAINTEST)
-    return given
+        chain = chains[k]
+        for m in range(chain.size):
+            chain[m] = max(chain[m] * per_total, FAINTEST)
+    return best + beyond_best
 
 
 @borrowing_kernel

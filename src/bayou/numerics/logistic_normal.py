@@ -20,7 +20,7 @@ from bayou.contracts import Matrix
 from bayou.numerics.jit import kernel
 
 STEP = 0.125
-REACH = 48.0
+REACH = 160.0
 # For errors of 1e-12: steps of at most so many deviations, and of what the logistic function allows; and how many
 # deviations of the density count.
 COARSEST, COARSEST_OF_LOGISTIC, WIDTH = 0.845, 0.72, 7.5
@@ -50,8 +50,8 @@ MIDDLE_OF_NINE, NINE = _hermite(9)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
-# Points of wide latents, half as far out as the lattice goes; per point p less Phi, p', p''.
-WIDE, MOST_ON_LATTICE = 12.0, 16.0
+# Points of wide latents, near zero alone; per point p less Phi, p', p''.
+WIDE, MOST_ON_LATTICE = 12.0, 100.0
 NORMAL_SCALE = 1.7  # of the normal that is nearest to the logistic function
 WIDE_STEP = 0.5
 _NEAR_ZERO = np.arange(-42.0, 42.0 + WIDE_STEP / 2, WIDE_STEP)
