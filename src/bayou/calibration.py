@@ -21,7 +21,9 @@ from bayou.numerics.calibration import (
     CalibrationBelief,
     CalibrationPlan,
     CalibrationRoom,
+    forecast_calibrated,
     learn_calibrated,
+    learn_late_calibrated,
     predict_calibrated,
 )
 from bayou.numerics.jit import COMPILED, entry_point
@@ -33,7 +35,6 @@ KNOTS = (-5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0)  # log od
 SMOOTHNESS = 2.0  # log odds over which a curve becomes another
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2)
 N_TRAIL = MEMORIES.size + 1
-_NO_TRAIL: Vector = np.zeros(0)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[str, Any] = {}
 
@@ -65,6 +66,16 @@ CURVES = (
     *(Curve(reach, forgets) for reach in (0.15, 0.5, 1.5) for forgets in (0.0, 1e-3)),
     *(Curve(0.5, forgets, sees_trail=True) for forgets in (0.0, 1e-3)),
 )
+
+
+class Foreseen(NamedTuple):
+    """A forecast that waits for its target: the probability given, what was said of it, and by whom."""
+
+    given: float
+    said: float
+    trail: Vector
+    issued: Vector
+    chains: Matrix
 
 
 class Calibration:
@@ -104,7 +115,8 @@ class Calibration:
             chains=np.full(shape, 1.0 / math.prod(shape)),
             trail=np.zeros(N_TRAIL),
         )
-        self._room = CalibrationRoom(np.zeros(size), np.zeros(size), np.zeros(shape[1]), np.zeros(shape[1]))
+        rooms = (size, size, shape[1], shape[1], shape[0], shape[0])
+        self._room = CalibrationRoom(*(np.zeros(room) for room in rooms))
         self.gain, self.n_examples = 0.0, 0
         self._prepare()
 
@@ -114,20 +126,17 @@ class Calibration:
         table = scalar_kernels(likelihood, MomentMatching())
         self._with = self.belief, self._plan, np.array(table) if COMPILED else table, likelihood.params
         if not _ENTRIES:
-            one = np.zeros(1)
-            learnt = one, one, _EQUAL_WEIGHTS, _NO_TRAIL, one, self._room
-            _ENTRIES["predict"] = entry_point(predict_calibrated, *self._with, one, one, self._room)
-            _ENTRIES["learn"] = entry_point(learn_calibrated, *self._with, *learnt)
+            one, room, chains = np.zeros(1), self._room, self.belief.chains
+            late = 0.5, 1.0, one, one, chains, room
+            _ENTRIES["predict"] = entry_point(predict_calibrated, *self._with, one, one, room)
+            _ENTRIES["learn"] = entry_point(learn_calibrated, *self._with, one, one, one, one, room)
+            _ENTRIES["forecast"] = entry_point(forecast_calibrated, *self._with, 0.5, one, chains, room)
+            _ENTRIES["learn_late"] = entry_point(learn_late_calibrated, *self._with, *late)
 
     @property
     def share_unchanged(self) -> float:
         """How probable it is that what is given needs no mending."""
         return float(self.belief.chains[:, -1].sum())
-
-    @property
-    def trail(self) -> Vector:
-        """A copy of the latest errors, as they are now: for a target that comes late."""
-        return self.belief.trail.copy()
 
     def predict_many(self, probabilities: ArrayLike) -> Vector:
         """What comes true of each probability."""
@@ -136,31 +145,40 @@ class Calibration:
         _ENTRIES["predict"](*self._with, given, calibrated, self._room)
         return calibrated
 
-    def learn_many(
-        self,
-        probabilities: ArrayLike,
-        targets: ArrayLike,
-        weights: ArrayLike | None = None,
-        trail: Vector | None = None,
-    ) -> Vector:
-        """Learn how these turned out; returns what was said of each before its target was used.
-
-        ``trail`` is what `trail` was when a target that comes late was forecast.
-        """
+    def learn_many(self, probabilities: ArrayLike, targets: ArrayLike, weights: ArrayLike | None = None) -> Vector:
+        """Learn how these turned out; returns what was said of each before its target was used."""
         given, came = _checked(probabilities), np.require(targets, np.float64, ["C", "W"])
         if came.shape != given.shape:
             raise ShapeMismatch(f"`targets` must have one value per probability, {given.size}; got {came.shape}.")
-        if not np.isin(came, (-1.0, 1.0)).all():
-            raise InvalidTarget(f"targets must be -1 or +1; got {came[~np.isin(came, (-1.0, 1.0))][0]}.")
+        _check_targets(came)
         counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, given.size)
         calibrated = np.empty_like(given)
-        then = _NO_TRAIL if trail is None else np.require(trail, np.float64, ["C", "W"])
-        _ENTRIES["learn"](*self._with, given, came, counts, then, calibrated, self._room)
-        of_target = [np.where(came > 0.0, said, 1.0 - said) for said in (calibrated, given)]
-        before = np.clip(of_target, 1e-300, 1.0)
-        self.gain += float(np.sum(np.log(before[0]) - np.log(before[1])))
-        self.n_examples += given.size
+        _ENTRIES["learn"](*self._with, given, came, counts, calibrated, self._room)
+        self._count(calibrated, given, came)
         return calibrated
+
+    def forecast(self, probability: float) -> Foreseen:
+        """What comes true of a probability whose target comes later: `learn_late` takes it with the target."""
+        (given,) = _checked([probability])
+        issued, foreseen = np.empty(len(CURVES) + 1), np.empty_like(self.belief.chains)
+        said = _ENTRIES["forecast"](*self._with, float(given), issued, foreseen, self._room)
+        return Foreseen(float(given), float(said), self.belief.trail.copy(), issued, foreseen)
+
+    def learn_late(self, foreseen: Foreseen, target: float) -> None:
+        """Learn how a forecast turned out. Members are weighed by what they said when they were asked."""
+        came = np.array([target], np.float64)
+        _check_targets(came)
+        given, said, trail, issued, chains = foreseen
+        if issued.shape != (len(CURVES) + 1,) or chains.shape != self.belief.chains.shape or trail.size != N_TRAIL:
+            raise ShapeMismatch("`foreseen` must be a forecast of such a calibration.")
+        _ENTRIES["learn_late"](*self._with, given, float(came[0]), trail, issued, chains, self._room)
+        self._count(np.array([said]), np.array([given]), came)
+
+    def _count(self, said: Vector, given: Vector, came: Vector) -> None:
+        """By how much more probable the targets were."""
+        before = [np.clip(np.where(came > 0.0, p, 1.0 - p), 1e-300, 1.0) for p in (said, given)]
+        self.gain += float(np.sum(np.log(before[0]) - np.log(before[1])))
+        self.n_examples += came.size
 
     # --- as data
 
@@ -194,6 +212,12 @@ class Calibration:
         return f"Calibration({self.n_examples} examples, unchanged with probability {self.share_unchanged:.2f})"
 
 
+def _check_targets(came: Vector) -> None:
+    legal = np.isin(came, (-1.0, 1.0))
+    if not legal.all():
+        raise InvalidTarget(f"targets must be -1 or +1; got {came[~legal][0]}.")
+
+
 def _checked(probabilities: ArrayLike) -> Vector:
     given = np.require(probabilities, np.float64, ["C", "W"])
     if given.ndim != 1:
@@ -203,4 +227,4 @@ def _checked(probabilities: ArrayLike) -> Vector:
     return given
 
 
-__all__ = ["CURVES", "Calibration", "Curve"]
+__all__ = ["CURVES", "Calibration", "Curve", "Foreseen"]

@@ -14,13 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from bayou.bank import Forecast
-from bayou.calibration import Calibration
+from bayou.calibration import Calibration, Foreseen
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
 from bayou.estimators.choice import Choice
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
-from bayou.estimators.forecasts import NO_TRAIL, Pending
+from bayou.estimators.forecasts import Pending
 from bayou.estimators.online import OnlineEstimator, below
 from bayou.estimators.sparse_inputs import HashedInputs
 from bayou.estimators.standard_members import Budget, affordable, of_classes, of_two_classes
@@ -256,13 +256,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
         super()._learn_forecast(forecast, target, pending)
-        prediction = forecast.prediction
-        if self._calibration is not None and isinstance(prediction, MixedPrediction) and len(self._codes) > 1:
-            said = np.atleast_1d(prediction.probability_of_one())
-            self._calibration.learn_many(said, [target], trail=pending.trail if pending.trail.size else None)
+        if self._calibration is not None and pending.calibrated is not None:
+            self._calibration.learn_late(pending.calibrated, target)
 
-    def _trail_now(self) -> Vector:
-        return NO_TRAIL if self._calibration is None else self._calibration.trail
+    def _foreseen(self, forecast: Forecast) -> Foreseen | None:
+        said = forecast.prediction
+        if self._calibration is None or not isinstance(said, MixedPrediction) or len(self._codes) < 2:
+            return None
+        return self._calibration.forecast(float(np.atleast_1d(said.probability_of_one())[0]))
 
     @property
     def log_evidence_(self) -> float:

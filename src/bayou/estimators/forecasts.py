@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.bank import Forecast
-from bayou.contracts import Vector
+from bayou.calibration import Foreseen
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
 from bayou.likelihoods import Softmax
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 
-NO_TRAIL: Vector = np.zeros(0)
+BY_BANK = ("past", "record", "shares")
 MOST_PENDING = 100_000  # forecasts that may wait for their targets
 
 
@@ -36,13 +36,13 @@ class Issued(NamedTuple):
 class Pending(NamedTuple):
     """A forecast whose target has not come: the example as it was given, and what a bank said of it, in which units.
 
-    ``trail`` are the errors that a calibration knew of then (see `bayou.Calibration`); none if there is no calibration.
+    ``calibrated`` is what a calibration made of it (see `bayou.Calibration`), if there was one.
     """
 
     example: Any
     forecast: Forecast | None
     units: tuple[float, float]
-    trail: Vector = NO_TRAIL
+    calibrated: Foreseen | None = None
 
 
 class Forecasts:
@@ -72,7 +72,7 @@ class Forecasts:
     def outdate(self) -> None:
         """Those that wait are learnt as if they came when their targets do: who said them is no more."""
         for id, pending in self.waiting.items():
-            self.waiting[id] = pending._replace(forecast=None)
+            self.waiting[id] = pending._replace(forecast=None, calibrated=None)
 
     def to_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """As data: JSON, and arrays of what banks said."""
@@ -80,25 +80,33 @@ class Forecasts:
         config = {
             "issued": self.issued,
             "waiting": [
-                {"id": id, "example": _plain(pending.example), "units": list(pending.units), "step": _step(pending)}
+                {
+                    "id": id,
+                    "example": _plain(pending.example),
+                    "units": list(pending.units),
+                    "step": _step(pending),
+                    "calibrated": pending.calibrated is not None,
+                }
                 for id, pending in kept
             ],
         }
         said = [pending.forecast for _, pending in kept if pending.forecast is not None]
-        if not said:
-            return config, {}
-        arrays = {field: np.stack([getattr(one, field) for one in said]) for field in ("past", "record", "shares")}
-        return config, arrays | {
-            "trail": np.stack([pending.trail for _, pending in kept if pending.forecast is not None])
-        }
+        calibrated = [pending.calibrated for _, pending in kept if pending.calibrated is not None]
+        arrays = {field: np.stack([getattr(one, field) for one in said]) for field in BY_BANK if said}
+        foreseen = {name: [getattr(one, name) for one in calibrated] for name in Foreseen._fields if calibrated}
+        return config, arrays | {f"calibrated.{name}": np.stack(values) for name, values in foreseen.items()}
 
     def load(self, config: dict[str, Any], arrays: Mapping[str, Any], likelihoods: list[Any]) -> None:
         """From data."""
-        self.issued, place = int(config["issued"]), 0
+        self.issued, place, calibrations = int(config["issued"]), 0, 0
         for one in config["waiting"]:
-            forecast, trail = None, NO_TRAIL
+            forecast, calibrated = None, None
+            if one.get("calibrated", False):
+                given, said_then, *rest = (arrays[f"calibrated.{name}"][calibrations] for name in Foreseen._fields)
+                calibrated = Foreseen(float(given), float(said_then), *(array.copy() for array in rest))
+                calibrations += 1
             if one["step"] is not None:
-                past, record, shares = (arrays[field][place] for field in ("past", "record", "shares"))
+                past, record, shares = (arrays[field][place] for field in BY_BANK)
                 if record.shape[1] != len(likelihoods) or shares.shape[1] != len(likelihoods):
                     raise ModelFileError(f"`pending.record` must be of {len(likelihoods)} members; got {record.shape}.")
                 total = shares.sum(axis=0, keepdims=True)
@@ -107,11 +115,10 @@ class Forecasts:
                     said = MixedClasses(record, total, single=True)
                 nothing = np.zeros((1, 0)), np.zeros((0, 0), dtype=np.bool_)
                 forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
-                trail = arrays["trail"][place].copy() if "trail" in arrays else NO_TRAIL
                 place += 1
             example = one["example"]
             example = np.array([example], dtype=np.float64) if isinstance(example, list) else example
-            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]), trail)
+            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]), calibrated)
 
 
 def _step(pending: Pending) -> int | None:
@@ -159,11 +166,12 @@ class LateTargets:
         forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
         units = self._units_now()
         said = self._told_of(forecast.prediction.in_units(*units) if units != (0.0, 1.0) else forecast.prediction)  # type: ignore[attr-defined]  # of the estimator
-        return Issued(self.forecasts.issue(Pending(example, forecast, units, self._trail_now())), said)
+        pending = Pending(example, forecast, units, self._foreseen(forecast))
+        return Issued(self.forecasts.issue(pending), said)
 
-    def _trail_now(self) -> Vector:
-        """The latest errors that a calibration knows of."""
-        return NO_TRAIL
+    def _foreseen(self, forecast: Forecast) -> Foreseen | None:
+        """What a calibration makes of a forecast, if there is one."""
+        return None
 
     def _units_now(self) -> tuple[float, float]:
         """Location and scale of the targets that a bank is told."""

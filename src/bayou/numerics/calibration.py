@@ -45,12 +45,14 @@ class CalibrationPlan(NamedTuple):
 
 
 class CalibrationRoom(NamedTuple):
-    """Room for one row: features, C x, what each member gave, and their shares."""
+    """Room for one row: features, C x, what each member gave, and their shares; and for what is had of each chain."""
 
     x: Vector
     direction: Vector
     values: Vector
     shares: Vector
+    chain_before: Vector
+    chain_factor: Vector
 
 
 @borrowing_kernel
@@ -126,17 +128,19 @@ def say(
     trail: Vector,
     room: CalibrationRoom,
 ) -> float:
-    """Probability of a target of 1, all members together, by what is believed now."""
+    """Probability of a target of 1, all members together, by what is believed now; and each, left in the values."""
     odds, last = log_odds(probability), plan.size.size
     lay_out(plan.knots, odds, trail, room.x)
     share_out(belief, plan, room.shares)
+    room.values[last] = probability
     total: float = room.shares[last] * probability
     for m in range(last):
         size = plan.size[m]
         x = room.x[:size]
         variance = direct(belief.covariance[m, : size * size], x, room.direction)
         mean = odds + expected(belief.mean[m, :size], x)
-        total += room.shares[m] * math.exp(call_log_evidence(kernels, kernels, 1.0, mean, variance, params)[0])
+        room.values[m] = math.exp(call_log_evidence(kernels, kernels, 1.0, mean, variance, params)[0])
+        total += room.shares[m] * room.values[m]
     return total
 
 
@@ -153,10 +157,33 @@ def learn(
     room: CalibrationRoom,
 ) -> float:
     """Absorb one target, of which this was said, and forget a little; returns what was said of 1 before."""
-    odds, last = log_odds(probability), plan.size.size
+    last = plan.size.size
     total: float = 0.0
-    lay_out(plan.knots, odds, trail, room.x)
     share_out(belief, plan, room.shares)
+    absorb_all(belief, plan, kernels, params, probability, y, weight, trail, room)
+    for m in range(last):
+        total += room.shares[m] * math.exp(room.values[m])
+    total += room.shares[last] * (probability if y > 0.0 else 1.0 - probability)
+    weigh(belief, plan, room.values, weight)
+    leave_trail(belief.trail, probability, y)
+    return total if y > 0.0 else 1.0 - total
+
+
+@borrowing_kernel
+def absorb_all(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probability: float,
+    y: float,
+    weight: float,
+    trail: Vector,
+    room: CalibrationRoom,
+) -> None:
+    """Let every member absorb a target and forget a little; what each gave to it is left in the values, as a log."""
+    odds, last = log_odds(probability), plan.size.size
+    lay_out(plan.knots, odds, trail, room.x)
     for m in range(last):
         size = plan.size[m]
         x, covariance = room.x[:size], belief.covariance[m, : size * size]
@@ -165,12 +192,7 @@ def learn(
         room.values[m], step, spread, _ = observe_move(kernels, params, y, mean, variance, 0.0, weight)
         absorb(belief.mean[m, :size], covariance, room.direction, step, spread)
         forget(covariance, plan.prior[m, : size * size], plan.forgets[m])
-        total += room.shares[m] * math.exp(room.values[m])
     room.values[last] = -math.log1p(math.exp(-y * odds))
-    total += room.shares[last] * (probability if y > 0.0 else 1.0 - probability)
-    weigh(belief, plan, room.values, weight)
-    leave_trail(belief.trail, probability, y)
-    return total if y > 0.0 else 1.0 - total
 
 
 @borrowing_kernel
@@ -206,23 +228,90 @@ def learn_calibrated(
     probabilities: Vector,
     targets: Vector,
     weights: Vector,
-    trail: Vector,
     calibrated: Vector,
     room: CalibrationRoom,
 ) -> None:
-    """The same, each before its target is absorbed; a row that counts k times is the row k times.
-
-    ``trail`` is that of the time when a late target was forecast, or has no entries, and is then that of now.
-    """
+    """The same, each before its target is absorbed; a row that counts k times is the row k times."""
     for n in range(targets.size):
         weight = float(weights[n]) if n < weights.size else 1.0
-        seen = trail if trail.size else belief.trail
         if weight == 0.0:
-            calibrated[n] = say(belief, plan, kernels, params, probabilities[n], seen, room)
+            calibrated[n] = say(belief, plan, kernels, params, probabilities[n], belief.trail, room)
             continue
         count = pieces(weight)
         for piece in range(count):
-            given = probabilities[n], targets[n], weight / count, seen, room
+            given = probabilities[n], targets[n], weight / count, belief.trail, room
             said = learn(belief, plan, kernels, params, *given)
             if piece == 0:
                 calibrated[n] = said
+
+
+# Targets that come late
+
+
+@borrowing_kernel
+def forecast_calibrated(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probability: float,
+    issued: Vector,
+    foreseen: Matrix,
+    room: CalibrationRoom,
+) -> float:
+    """What is said of a row whose target comes late; what each member says, and what each chain believes of it."""
+    said = say(belief, plan, kernels, params, probability, belief.trail, room)
+    for m in range(issued.size):
+        issued[m] = room.values[m]
+    for k in range(foreseen.shape[0]):
+        total = 0.0
+        for m in range(foreseen.shape[1]):
+            total += belief.chains[k, m]
+        for m in range(foreseen.shape[1]):
+            foreseen[k, m] = belief.chains[k, m] + plan.switching[k] * (total / foreseen.shape[1] - belief.chains[k, m])
+    return said
+
+
+@borrowing_kernel
+def learn_late_calibrated(
+    belief: CalibrationBelief,
+    plan: CalibrationPlan,
+    kernels: Any,
+    params: Vector,
+    probability: float,
+    y: float,
+    trail: Vector,
+    issued: Vector,
+    foreseen: Matrix,
+    room: CalibrationRoom,
+) -> None:
+    """Absorb a target that comes late. Members are weighed by what they said then, chains by what they foresaw."""
+    chains = belief.chains
+    absorb_all(belief, plan, kernels, params, probability, y, 1.0, trail, room)
+    for m in range(issued.size):
+        given = issued[m] if y > 0.0 else 1.0 - issued[m]
+        room.values[m] = math.log(max(given, UTMOST))
+    for k in range(chains.shape[0]):
+        room.chain_before[k], room.chain_factor[k], total = 0.0, 0.0, 0.0
+        for m in range(chains.shape[1]):
+            room.chain_before[k] += chains[k, m]
+            room.chain_factor[k] += foreseen[k, m] * math.exp(room.values[m])
+            total += foreseen[k, m]
+        room.chain_before[k] *= room.chain_factor[k] / total
+    weigh(belief, plan, room.values, 1.0)
+    level(chains, room.chain_before)
+    leave_trail(belief.trail, probability, y)
+
+
+@borrowing_kernel
+def level(chains: Matrix, wanted: Vector) -> None:
+    """Let each chain have the weight that is wanted, up to what all have."""
+    total = 0.0
+    for k in range(chains.shape[0]):
+        total += wanted[k]
+    for k in range(chains.shape[0]):
+        has = 0.0
+        for m in range(chains.shape[1]):
+            has += chains[k, m]
+        for m in range(chains.shape[1]):
+            chains[k, m] = max(chains[k, m] * (wanted[k] / (total * has)), FAINTEST)
