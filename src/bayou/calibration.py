@@ -31,7 +31,7 @@ from bayou.numerics.pointers import scalar_kernels
 from bayou.numerics.validation import checked_weights
 from bayou.rules import MomentMatching
 
-KNOTS = (-5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0)  # log odds
+KNOTS = (-8.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0, 8.0)  # log odds
 SMOOTHNESS = 2.0  # log odds over which a curve becomes another
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2)
 N_TRAIL = MEMORIES.size + 1
@@ -56,7 +56,7 @@ class Curve(NamedTuple):
         """Covariance of its weights: a smooth curve, which may be steeper or flatter on the whole, and the trail."""
         knots = np.array(KNOTS)
         apart = knots[:, None] - knots
-        curve = np.exp(-0.5 * (apart / SMOOTHNESS) ** 2) + 0.01 * np.outer(knots, knots) + 1e-4 * np.eye(knots.size)
+        curve = np.exp(-0.5 * (apart / SMOOTHNESS) ** 2) + 0.04 * np.outer(knots, knots) + 1e-4 * np.eye(knots.size)
         covariance = np.eye(self.size)
         covariance[: knots.size, : knots.size] = self.reach**2 * curve
         return covariance
