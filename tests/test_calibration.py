@@ -80,7 +80,7 @@ def test_a_level_that_moves_is_followed() -> None:
 
 
 def test_targets_that_repeat_themselves_are_seen() -> None:
-    """Given nothing but one half, of outcomes that repeat the last with probability 0.9: a loss of 0.325 is the least."""
+    """Given nothing but one half, of outcomes that repeat the last with probability 0.9: the least loss is 0.325."""
     random = np.random.default_rng(3)
     came = np.cumprod(np.where(random.uniform(size=4000) < 0.1, -1.0, 1.0))
     said = Calibration().learn_many(np.full(4000, 0.5), came)

@@ -40,6 +40,7 @@ from bayou.rules import MomentMatching
 
 # How often the best member may change, per row: never, and up to every tenth.
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+LEAST_BELIEVED = 1e-200  # with less, a chain has forgotten who of some was better
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
@@ -235,8 +236,8 @@ class Bank:
     def weights_of_inputs(self, scales: Vector | None = None, latent: int = 0) -> tuple[Vector, Matrix]:
         """Mean and covariance of the weights of the inputs, by the members that have no waves, each times its scale.
 
-        Those of one ``latent`` if there are several, one per class. Members are weighed by what they gave to the latest
-        targets: chains believe all alike who are not the best.
+        Those of one ``latent`` if there are several, one per class. Members are weighed as the chain does that is
+        believed most; or, if it believes in none of them, by what they gave to the latest targets.
         """
         shares = self._shares_of_plain()
         d, factors = self.n_features, np.ones(len(shares)) if scales is None else scales
@@ -261,8 +262,11 @@ class Bank:
         for wanted in (self.awake & (self.plan.group < 0) & (self.plan.restarts == 0), self.plan.group < 0, self.awake):
             if wanted.any():
                 break
+        believed = self.belief.chains[np.argmax(self.switching_weights)]
         merit = np.where(wanted, self.belief.merit, -np.inf)
-        relative = np.exp(merit - merit.max())
+        relative = np.where(wanted, believed, 0.0)
+        if relative.max() < LEAST_BELIEVED:
+            relative = np.exp(merit - merit.max())
         shares: Vector = relative / relative.sum()
         return shares
 

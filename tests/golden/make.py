@@ -101,6 +101,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "shifted-perceptron": lambda: bayou.ShiftedPerceptron("projection"),
     "classifier": lambda: bayou.OnlineClassifier(posterior=bayou.DiagonalGaussian()),
     "classifier-of-three": bayou.OnlineClassifier,
+    "classifier-of-two-bank": lambda: bayou.OnlineClassifier(budget=bayou.Budget(n_bytes=20_000.0)),
+    "regressor-bank": lambda: bayou.OnlineRegressor(budget=bayou.Budget(n_bytes=20_000.0)),
+    "counter-bank": lambda: bayou.OnlineCounter(budget=bayou.Budget(n_bytes=20_000.0)),
     "classifier-of-three-bank": lambda: bayou.OnlineClassifier(budget=bayou.Budget(microseconds=6.0)),
     "classifier-hashed-float32": lambda: bayou.OnlineClassifier(
         encoder=bayou.Hashing(10, signed=True, interactions=(("kind", "x0"),))
@@ -114,6 +117,7 @@ LABELS = {
     "classifier-hashed-float32": ("no", "yes"),
     "classifier-of-three": (2, 0, 1),
     "classifier-of-three-bank": (2, 0, 1),
+    "classifier-of-two-bank": ("no", "yes"),
     "conformal-classifier": ("no", "perhaps", "yes"),
     "function-of-classes": (1, 0, 2),
     "network-of-classes": (1, 0, 2),

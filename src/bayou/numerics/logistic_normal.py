@@ -52,6 +52,7 @@ LOG_TWO_PI = math.log(2.0 * math.pi)
 
 # Points of wide latents, near zero alone; per point p less Phi, p', p''.
 WIDE, MOST_ON_LATTICE = 12.0, 100.0
+FARTHEST = 900.0  # squared deviations: beyond, the mass would underflow
 NORMAL_SCALE = 1.7  # of the normal that is nearest to the logistic function
 WIDE_STEP = 0.5
 _NEAR_ZERO = np.arange(-42.0, 42.0 + WIDE_STEP / 2, WIDE_STEP)
@@ -78,7 +79,7 @@ def in_reach(mean: float, variance: float) -> bool:
 @kernel
 def _is_wide(mean: float, variance: float) -> bool:
     """Whether what is left of the logistic function decays by more than half a nat per unit, density included."""
-    return variance > WIDE and abs(mean) < 0.45 * variance
+    return variance > WIDE and abs(mean) < 0.45 * variance and mean * mean < FARTHEST * variance
 
 
 @kernel

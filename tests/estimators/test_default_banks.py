@@ -1,0 +1,121 @@
+"""What the default of the estimators promises: nothing to set, on streams that stay, drift, change, bend and repeat."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from bayou import Budget, FullGaussian, Learner, Logistic, MomentMatching, OnlineClassifier, OnlineRegressor
+from bayou.contracts import Matrix, Vector
+from bayou.numerics.jit import COMPILED
+
+compiled = pytest.mark.skipif(not COMPILED, reason="too many rows for plain Python")
+
+
+def losses(said: Matrix, labels: Vector) -> Vector:
+    given: Vector = -np.log(said[np.arange(len(labels)), labels.astype(int)])
+    return given
+
+
+@compiled
+@pytest.mark.parametrize(("seed", "n", "d"), [(1, 20_000, 5), (2, 20_000, 20), (3, 50_000, 3)])
+def test_a_stream_that_stays_costs_next_to_nothing(seed: int, n: int, d: int) -> None:
+    """Within 1 % of the log loss of the learner that has the settings which made it."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    labels = random.uniform(size=n) < expit(X @ random.normal(size=d) + 0.3)
+    ours = losses(OnlineClassifier().learn_many(X, labels, classes=[False, True]), labels)
+    design, signs = np.column_stack([np.ones(n), X]), np.where(labels, 1.0, -1.0)
+    true = Learner(Logistic(), FullGaussian(), MomentMatching(), d + 1).learn_many(design, signs)
+    assert ours.mean() < 1.01 * -true.log_probability(signs).mean()
+
+
+def walking(kind: str, seed: int) -> tuple[Matrix, Vector]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(6000, 4))
+    weights = np.tile(random.normal(size=4), (6000, 1))
+    if kind == "abrupt":
+        weights[3000:] *= -2.0
+    else:
+        weights += np.cumsum(0.02 * random.normal(size=(6000, 4)), axis=0)
+    return X, (X * weights).sum(axis=1) + 0.5 * random.normal(size=6000)
+
+
+@compiled
+@pytest.mark.parametrize("kind", ["drift", "abrupt"])
+def test_intervals_cover_in_every_window(kind: str) -> None:
+    """90 % of 500 rows, with a standard error of 1.3 %, of all 11 windows after the first 100 rows."""
+    for seed in range(2):
+        X, y = walking(kind, seed)
+        low, high = OnlineRegressor().learn_many(X, y).interval(0.9).T
+        inside = ((low <= y) & (y <= high))[100:5600].reshape(11, 500).mean(axis=1)
+        assert inside.min() >= 0.86
+        assert inside.max() <= 0.94
+
+
+@compiled
+def test_labels_that_repeat_themselves_are_not_won_by_no_change() -> None:
+    random = np.random.default_rng(4)
+    signs = np.cumprod(np.where(random.uniform(size=8000) < 0.1, -1.0, 1.0))
+    labels, X = signs > 0.0, random.normal(size=(8000, 3))
+    ours = losses(OnlineClassifier().learn_many(X, labels, classes=[False, True]), labels)
+    repeated = np.cumsum(np.concatenate([[0.0], signs[1:] == signs[:-1]]))
+    right = (1.0 + repeated) / (2.0 + np.arange(8000))
+    no_change = -np.log(np.where(signs[1:] == signs[:-1], right[:-1], 1.0 - right[:-1]))
+    assert ours[1:].mean() < no_change.mean() + 0.005
+
+
+@compiled
+def test_what_bends_is_learnt_without_being_asked() -> None:
+    """Two rings, which no line tells apart."""
+    random = np.random.default_rng(5)
+    X = random.normal(size=(4000, 2))
+    labels = np.hypot(*X.T) > 1.2
+    model = OnlineClassifier()
+    said = model.learn_many(X, labels, classes=[False, True])
+    assert np.mean((said[2000:, 1] > 0.5) == labels[2000:]) > 0.93
+    bends = sum(p for waves, p in model.bank_.settings("waves").items() if waves is not None)
+    assert bends > 0.9
+    assert f"bends with probability {bends:.2f}" in model.bank_.found()
+
+
+@compiled
+def test_rare_categories_are_learnt_as_common_ones() -> None:
+    """Forty categories, a column of ones each, the rarest of few rows in 20,000: as good as a batch over all of them."""
+    random = np.random.default_rng(6)
+    shares = 1.0 / np.arange(1, 41) ** 1.5
+    category = random.choice(40, 20_000, p=shares / shares.sum())
+    labels = random.uniform(size=20_000) < expit(random.normal(size=40)[category])
+    X = np.eye(40)[category]
+    said = losses(OnlineClassifier().learn_many(X, labels, classes=[False, True]), labels)
+    batch = LogisticRegression().fit(X, labels)  # which has seen all labels
+    assert said.mean() < losses(batch.predict_proba(X), labels).mean() + 0.01
+
+
+def test_a_batch_in_the_order_of_its_classes_is_learnt() -> None:
+    """In a stream it would have changed for good; rows of a batch come in any order."""
+    random = np.random.default_rng(7)
+    labels = np.repeat([0, 1], 200)
+    X = random.normal(size=(400, 2)) + 1.5 * labels[:, None]
+    model = OnlineClassifier().fit(X, labels)
+    assert model.score(X, labels) > LogisticRegression().fit(X, labels).score(X, labels) - 0.02
+    again = OnlineClassifier().fit(X, labels)
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+@compiled
+@pytest.mark.slow
+def test_memory_does_not_grow_with_a_million_rows() -> None:
+    """Bytes are those that were printed after the first thousand rows, whatever comes."""
+    random = np.random.default_rng(8)
+    model = OnlineClassifier(budget=Budget(microseconds=2.0))
+    sizes = set()
+    for start in range(0, 1_000_000, 50_000):
+        X = random.normal(size=(50_000, 2)) * (1.0 + start / 1e5)  # it changes all the time
+        labels = X[:, 0] + random.normal(size=50_000) > np.sin(start / 2e5)
+        model.partial_fit(X, labels, classes=[False, True])
+        sizes.add((model.bank_.nbytes, sum(array.nbytes for array in model.to_state().arrays.values())))
+    assert len(sizes) == 1
+    assert f"{model.bank_.nbytes:,} bytes" in str(model.summary())
