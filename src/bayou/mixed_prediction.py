@@ -19,7 +19,8 @@ from bayou.numerics.bank_belief import MEAN, NOISE, VALUE
 NEGLIGIBLE = 1e-12
 LEAST_SHARE = 1e-13  # of a member, for quantiles to know of it
 CONTINUOUS = (Gaussian, StudentT)  # likelihoods whose cumulative probability has no jumps
-HALVINGS = 100
+BELOW_ALL, LARGEST = -2.0, 1e300  # no whole target is as small, or as large
+DOUBLINGS = 1100
 
 
 class MixedPrediction:
@@ -128,13 +129,11 @@ class MixedPrediction:
         if not np.all((wanted > 0.0) & (wanted < 1.0)):
             raise InvalidSpec(f"`probabilities` must lie between 0 and 1; got {probabilities!r}.")
         _, members = self._asked(LEAST_SHARE)
+        if not all(isinstance(likelihood, CONTINUOUS) for likelihood, _ in members):
+            return self._shaped(np.stack([self._whole_quantile(p) for p in wanted], axis=1))
         of_members = np.stack([likelihood.quantiles(latent, wanted) for likelihood, latent in members])
         # Where no member has so much probability yet, the mixture has not; where every member has, it has.
-        low, high = of_members.min(axis=0), of_members.max(axis=0)
-        if all(isinstance(likelihood, CONTINUOUS) for likelihood, _ in members):
-            return self._shaped(self._roots(wanted, low, high))
-        columns = [self._quantile(p, low[:, i], high[:, i]) for i, p in enumerate(wanted)]
-        return self._shaped(np.stack(columns, axis=1))
+        return self._shaped(self._roots(wanted, of_members.min(axis=0), of_members.max(axis=0)))
 
     def _roots(self, wanted: Vector, low: Matrix, high: Matrix) -> Matrix:
         """Where the cumulative probability is that wanted, from low to high, if it has no jumps."""
@@ -155,20 +154,20 @@ class MixedPrediction:
         roots: Matrix = np.where(found.success, found.x, high.ravel()).reshape(low.shape)
         return roots
 
-    def _quantile(self, p: float, low: Vector, high: Vector) -> Vector:
-        """The least y, from low to high, whose cumulative probability is p or more."""
-        found = self._cumulative(low) >= p
-        high = np.where(found, low, high)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            if np.all((middle <= low) | (middle >= high)):
+    def _whole_quantile(self, p: float) -> Vector:
+        """The least whole number whose cumulative probability is p or more: targets are whole where they jump."""
+        low = np.full(len(self._record), BELOW_ALL)
+        high = np.ceil(np.clip(np.atleast_1d(self.mean), 0.0, LARGEST)) + 1.0
+        for _ in range(DOUBLINGS):
+            short = (self._cumulative(high) < p) & (high < LARGEST)
+            if not short.any():
                 break
+            low, high = np.where(short, high, low), np.where(short, 2.0 * high + 1.0, high)
+        while np.any(between := np.floor(low + 0.5 * (high - low)) > low):
+            middle = np.where(between, np.floor(low + 0.5 * (high - low)), high)
             enough = self._cumulative(middle) >= p
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        # Halving comes to a whole number, where targets are such, from above, and to 0 never quite.
-        whole = np.round(high)
-        near = np.abs(high - whole) <= NEGLIGIBLE * np.maximum(1.0, np.abs(whole))
-        return np.where(near & (self._cumulative(whole) >= p), whole, high)
+            low, high = np.where(between & ~enough, middle, low), np.where(between & enough, middle, high)
+        return np.where(self._cumulative(high) >= p, high, np.inf)
 
     def interval(self, coverage: float = 0.9) -> Any:
         """Central interval that y falls into with this probability: low and high."""

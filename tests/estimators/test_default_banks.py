@@ -83,7 +83,7 @@ def test_what_bends_is_learnt_without_being_asked() -> None:
 
 @compiled
 def test_rare_categories_are_learnt_as_common_ones() -> None:
-    """Forty categories, a column of ones each, the rarest of few rows in 20,000: as good as a batch over all of them."""
+    """Forty categories, a column of ones each, the rarest of few rows in 20,000: as good as a batch of all rows."""
     random = np.random.default_rng(6)
     shares = 1.0 / np.arange(1, 41) ** 1.5
     category = random.choice(40, 20_000, p=shares / shares.sum())

@@ -30,7 +30,7 @@ def as_dicts(rows: np.ndarray) -> list[dict[str, float]]:
 
 def test_dicts_are_learnt_as_rows_are() -> None:
     rows, targets = stream(100)
-    by_row, by_dict = OnlineRegressor().fit(rows, targets), OnlineRegressor()
+    by_row, by_dict = OnlineRegressor().partial_fit(rows, targets), OnlineRegressor()
     for x, y in zip(as_dicts(rows), targets, strict=True):
         by_dict.learn_one(x, y)
     assert by_dict.predict_one(as_dicts(rows)[0]) == by_row.predict(rows[:1])[0]
