@@ -37,6 +37,8 @@ def told(bank: Found) -> str:
     if any(hasattr(member.likelihood, "flip_rate") for member in bank.members):
         rates = {rate or 0.0: p for rate, p in bank.settings("flip_rate").items()}
         lines.append(f"wrong labels: {sum(rate * p for rate, p in rates.items()):.3f} ({_listed(rates)})")
+    if len(sizes := _sizes(bank)) > 1:
+        lines.append(f"prior variance of weights: {_listed(sizes)}")
     bends = sum(p for waves, p in _by(bank, "waves").items() if waves is not None)
     lines.append(f"bends with probability {bends:.2f}")
     changes = bank.change_points()
@@ -49,6 +51,11 @@ def told(bank: Found) -> str:
 
 def _by(bank: Found, name: str) -> dict[Any, float]:
     return bank.settings(name) if any(getattr(member, name) is not None for member in bank.members) else {None: 1.0}
+
+
+def _sizes(bank: Found) -> dict[float, float]:
+    """How probable each prior variance is, of members that have one for all weights."""
+    return {size: p for size, p in bank.settings("prior_variance").items() if isinstance(size, (int, float))}
 
 
 def _drifts(bank: Found) -> str:

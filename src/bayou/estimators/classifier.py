@@ -270,6 +270,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Log probability that was given to all targets learnt so far, each before it was seen."""
         return super().log_evidence_ + (0.0 if self._calibration is None else self._calibration.gain)
 
+    def _note(self) -> str:
+        note = super()._note()
+        if self._calibration is None:
+            return note
+        kept, gain = self._calibration.share_unchanged, self._calibration.gain
+        return f"{note}\ncalibrated: left as it is with probability {kept:.2f}; a gain of {gain:.1f} nats in all"
+
     @property
     def calibration_(self) -> Calibration | None:
         """How often what the bank says of two classes comes true; None where no bank of two classes learns."""
