@@ -13,15 +13,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayou.bank import Forecast
-from bayou.calibration import Calibration, Foreseen
+from bayou.calibration import Calibration
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
+from bayou.estimators.calibrated import CalibratedEstimator
 from bayou.estimators.choice import Choice
-from bayou.estimators.encoded_inputs import NO_WEIGHTS
-from bayou.estimators.forecasts import Pending
-from bayou.estimators.online import OnlineEstimator, below
 from bayou.estimators.sparse_inputs import HashedInputs
 from bayou.estimators.standard_members import Budget, affordable, of_classes, of_two_classes
 from bayou.estimators.summary import Summary
@@ -36,7 +33,7 @@ LOGISTIC_OVER_PROBIT = 1.702
 FEW_CLASSES = 16
 
 
-class OnlineClassifier(ClassifierMixin, OnlineEstimator):
+class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
     """Bayesian linear classification, one pass, with calibrated probabilities.
 
     ``likelihood`` is that of two classes, `Logistic()` by default, and `Probit()` where rows are sparse; three or more
@@ -58,7 +55,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """
 
     _intercept = 3.0
-    _calibration: Calibration | None = None
     _sparse_variance, _row_variance, _intercept_wider = 0.2, 1.5, 5.0
 
     def _default_posterior(self) -> Posterior[Any]:
@@ -240,48 +236,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             return self._probabilities(prediction)
         second = self._learn_calibration(prediction.evidence, targets, weights)
         return np.column_stack([1.0 - second, second])
-
-    def _learn_calibration(self, evidence: Vector, targets: Vector, weights: Vector) -> Vector:
-        """Probability of the second of two classes, from what a bank gave to the targets that came, and calibrated."""
-        given = np.clip(np.exp(evidence), 0.0, 1.0)
-        second: Vector = np.where(targets > 0.0, given, 1.0 - given)
-        if self._calibration is None:
-            return second
-        return self._calibration.learn_many(second, targets, weights if weights.size else None)
-
-    def _learn_encoded(self, mask: Any, y: float) -> None:
-        super()._learn_encoded(mask, y)
-        if self._calibration is not None and len(self._codes) > 1:
-            self._learn_calibration(np.array([self.bank_.latest_evidence]), np.array([y]), NO_WEIGHTS)
-
-    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
-        super()._learn_forecast(forecast, target, pending)
-        if self._calibration is not None and pending.calibrated is not None:
-            self._calibration.learn_late(pending.calibrated, target)
-
-    def _foreseen(self, forecast: Forecast) -> Foreseen | None:
-        said = forecast.prediction
-        if self._calibration is None or not isinstance(said, MixedPrediction) or len(self._codes) < 2:
-            return None
-        return self._calibration.forecast(float(np.atleast_1d(said.probability_of_one())[0]))
-
-    @property
-    def log_evidence_(self) -> float:
-        """Log probability that was given to all targets learnt so far, each before it was seen."""
-        return super().log_evidence_ + (0.0 if self._calibration is None else self._calibration.gain)
-
-    def _note(self) -> str:
-        note = super()._note()
-        if self._calibration is None:
-            return note
-        kept, gain = self._calibration.share_unchanged, self._calibration.gain
-        return f"{note}\ncalibrated: left as it is with probability {kept:.2f}; a gain of {gain:.1f} nats in all"
-
-    @property
-    def calibration_(self) -> Calibration | None:
-        """How often what the bank says of two classes comes true; None where no bank of two classes learns."""
-        self._check_begun()
-        return self._calibration
 
     def _late_target(self, y: Any) -> float | None:
         label = _label(y)
@@ -498,9 +452,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         state = super().to_state()
         if self._begun():
             state.config["classes"] = list(self._codes)
-        if self._calibration is not None:
-            state.config["calibration"], arrays = self._calibration.to_state()
-            state.arrays.update({f"calibration.{name}": array for name, array in arrays.items()})
         return state
 
     @classmethod
@@ -513,9 +464,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if model._is_multiclass and model._bank is not None:
                 model._choice = model._choice_of_classes(len(model._codes))
             model._order_classes()
-        if "calibration" in state.config:
-            known = State(state.config["calibration"], below("calibration.", state.arrays))
-            model._calibration = Calibration.from_state(known)
         return model
 
 
