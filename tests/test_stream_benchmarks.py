@@ -20,7 +20,7 @@ pytest.importorskip("threadpoolctl")
 from sklearn.metrics import log_loss  # these need the peers
 
 from benchmarks import vowpal
-from benchmarks.streams import contenders, files, linear, made, scores, trees
+from benchmarks.streams import contenders, files, late, linear, made, scores, trees
 from benchmarks.streams.__main__ import main
 from benchmarks.streams.contenders import BASELINES, NO_CHANGE, OURS, OURSELVES, Contender, Predicted
 from benchmarks.streams.stream import MOST_VALUES, Category, Stream
@@ -164,6 +164,20 @@ def test_several_classes_are_predicted(contender: Contender) -> None:
     result = scores.score(stream, contender, contender.run(stream))
     assert result.accuracy > 0.6
     assert result.microseconds > 0.0
+
+
+@pytest.mark.parametrize("contender", [c for c in late.LATE if "hindsight" not in c.name], ids=lambda c: c.name)
+def test_no_late_label_is_told_too_early(contender: Contender) -> None:
+    """Row 40 is told before row 50 is predicted, and not before row 49."""
+    stream = replace(small(70), delay=9)
+    assert contender.takes(stream)
+    assert not any(other.takes(stream) for other in EVERYONE)
+    other = stream.labels.copy()
+    other[40] = 1 - other[40]
+    before, after = told(contender, stream), told(contender, replace(stream, labels=other))
+    np.testing.assert_allclose(before[:50], after[:50], rtol=1e-12)
+    assert not np.array_equal(before[50:], after[50:])
+    np.testing.assert_allclose(before.sum(axis=1), 1.0, atol=1e-6)
 
 
 def test_no_change_repeats_the_last_label() -> None:

@@ -6,6 +6,7 @@
     contenders    what predicts a stream, with what it costs: ourselves and the baselines
     linear        linear peers: River, scikit-learn, Vowpal Wabbit, bayesianbandits
     trees         forests: River, CapyMOA
+    late          all of them where labels come late
     scores        log loss, accuracy and calibration of what was predicted, and goals
     table         all that, printed and as JSON
     picture       log loss along each stream

@@ -12,6 +12,7 @@ from rich.console import Console
 from benchmarks import machine
 from benchmarks.streams.contenders import BASELINES, OURSELVES, Contender
 from benchmarks.streams.files import FILES
+from benchmarks.streams.late import LATE
 from benchmarks.streams.linear import linear
 from benchmarks.streams.made import MADE, ROWS
 from benchmarks.streams.picture import draw
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure stream by stream; print each at once, then write all."""
     chosen = parse(arguments)
     console = Console(width=max(Console().width, WIDTH))  # a wider line wraps, a narrower table hides
-    contenders = [*OURSELVES, *linear(), *(trees(chosen.tree_rows) if chosen.trees else []), *BASELINES]
+    contenders = [*OURSELVES, *LATE, *linear(), *(trees(chosen.tree_rows) if chosen.trees else []), *BASELINES]
     say: Say = lambda line: console.print(line, highlight=False)  # noqa: E731
     say(EXPLAINED)
     for contender in contenders:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,11 @@ LATE = 15  # minutes
 def electricity(folder: Path) -> Stream:
     table = pl.read_csv(folder / "drift/electricity.csv", infer_schema_length=None)
     return _stream("electricity", table.drop("class"), table["class"] == "UP")
+
+
+def electricity_late(folder: Path) -> Stream:
+    """A day of 48 half hours passes before a label is known."""
+    return replace(electricity(folder), name="electricity, labels 48 rows late", delay=48)
 
 
 def weather(folder: Path) -> Stream:
@@ -103,6 +109,7 @@ def _stream(name: str, table: pl.DataFrame, labels: pl.Series) -> Stream:
 
 FILES: dict[str, Callable[[Path], Stream]] = {
     "electricity": electricity,
+    "electricity-late": electricity_late,
     "NEweather": weather,
     "SEA": sea,
     "phishing": phishing,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import count
@@ -75,7 +75,11 @@ def even_if_empty(given: list[list[float]]) -> Matrix:
 
 def by_best_rate(stream: Stream) -> Predicted:
     """Of all rates the one whose log loss is least, which only hindsight can tell; the cost is that of one run."""
-    runs = {rate: by_river(rate)(stream) for rate in RATES}
+    return best_of({rate: by_river(rate)(stream) for rate in RATES}, stream)
+
+
+def best_of(runs: Mapping[float, Predicted], stream: Stream) -> Predicted:
+    """That of least log loss, with its rate as a note."""
     losses = {rate: _loss(stream, run) for rate, run in runs.items()}
     best = min(losses, key=losses.__getitem__)
     return runs[best]._replace(note=f" ({best:g}){runs[best].note}")
@@ -208,6 +212,6 @@ def linear() -> list[Contender]:
             by_bandits,
             most_rows=BANDIT_ROWS,
             missing=without("bayesianbandits"),
-            takes=has_two_classes,
+            takes=lambda stream: has_two_classes(stream) and stream.delay == 0,
         ),
     ]

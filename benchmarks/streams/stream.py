@@ -36,7 +36,10 @@ class Category:
 
 @dataclass(frozen=True)
 class Stream:
-    """Numbers are columns of a matrix; labels are 0, 1, ...; ``truth`` has their probabilities where they are known."""
+    """Numbers are columns of a matrix; labels are 0, 1, ...; ``truth`` has their probabilities where they are known.
+
+    A label is told before the row that is ``delay`` rows after the next one is predicted.
+    """
 
     name: str
     numbers: Matrix
@@ -44,6 +47,7 @@ class Stream:
     labels: NDArray[np.int64]
     n_classes: int
     truth: Matrix | None = None
+    delay: int = 0
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.numbers).all():
