@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayou.bank_changes import Change, ChangePoint, Snapshots
+from bayou.bank_changes import Snapshots
 from bayou.bank_classes import carried
-from bayou.bank_found import told
+from bayou.bank_found import Findings
 from bayou.bank_layout import extended, plan_of, prior_of, room_for
 from bayou.bank_merging import combined, retold, retold_targets, slice_of
 from bayou.contracts import Mask, Matrix, State, Vector
@@ -40,7 +40,6 @@ from bayou.rules import MomentMatching
 
 # How often the best member may change, per row: never, and up to every tenth.
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-LEAST_BELIEVED = 1e-200  # with less, a chain has forgotten who of some was better
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
@@ -66,7 +65,7 @@ class Forecast(NamedTuple):
     prediction: Said
 
 
-class Bank:
+class Bank(Findings):
     """Members that learn side by side from a stream, and say what the mixture of them says.
 
     ``switching`` are rates, per row, at which the best member may change; they are weighed as the members are. With a
@@ -157,11 +156,6 @@ class Bank:
         return np.empty((n, len(self.members), numbers)), np.empty((n, len(self.members)))
 
     @property
-    def n_latents(self) -> int:
-        """One, or one per class."""
-        return self.members[0].n_latents
-
-    @property
     def _has_classes(self) -> bool:
         return self.n_latents > 1
 
@@ -174,127 +168,6 @@ class Bank:
     def learns_noise(self) -> bool:
         """Whether all members learn the size of the noise."""
         return all(member.learns_noise for member in self.members)
-
-    # --- what was found
-
-    @property
-    def n_steps(self) -> int:
-        """How many examples were forecast or learnt."""
-        return int(self.belief.pulse[STEPS])
-
-    @property
-    def weights(self) -> Vector:
-        """What is believed of each member: its probability."""
-        weights: Vector = self.belief.chains.sum(axis=0)
-        return weights
-
-    @property
-    def awake(self) -> Mask:
-        """Which members are awake."""
-        awake: Mask = self.belief.rest <= 0.0
-        return awake
-
-    @property
-    def switching_weights(self) -> Vector:
-        """What is believed of each rate of switching."""
-        weights: Vector = self.belief.chains.sum(axis=1)
-        return weights
-
-    def settings(self, name: str) -> dict[Any, float]:
-        """How probable each value of a setting is: "drift", "prior_variance", or a field of the likelihoods.
-
-        Members whose likelihood has no such field count under None.
-
-        >>> from bayou import Bank, FlipProbit, Member, Probit
-        >>> bank = Bank([Member(Probit()), Member(FlipProbit(0.1)), Member(FlipProbit(0.1), drift=1e-3)], n_features=1)
-        >>> bank.settings("flip_rate")
-        {None: 0.3333333333333333, 0.1: 0.6666666666666666}
-        """
-        found: dict[Any, float] = {}
-        for member, weight in zip(self.members, self.weights.tolist(), strict=True):
-            value = getattr(member, name, getattr(member.likelihood, name, None))
-            found[value] = found.get(value, 0.0) + weight
-        if set(found) == {None}:
-            raise InvalidSpec(f"`name` must be a setting of some member; got {name!r}.")
-        return found
-
-    @property
-    def drift_probability(self) -> float:
-        """How probable it is that the stream drifts at all: that a member whose weights walk is the best, or one that
-        began anew.
-        """
-        moves = self.plan.drift > 0.0
-        moves |= (self.plan.restarts > 0) & (self.belief.born > 0.0)
-        return float(self.weights[moves].sum())
-
-    def change_points(self) -> list[ChangePoint]:
-        """Rows at which all has changed, with how probable that was when it was most: the latest 64 of those found."""
-        count, most = int(self.belief.pulse[CHANGES]), len(self.belief.changes)
-        kept = [self.belief.changes[i % most] for i in range(max(count - most, 0), count)]
-        return [ChangePoint(int(row), float(probability)) for row, probability in kept]
-
-    def weights_of_inputs(self, scales: Vector | None = None, latent: int = 0) -> tuple[Vector, Matrix]:
-        """Mean and covariance of the weights of the inputs, by the members that have no waves, each times its scale.
-
-        Those of one ``latent`` if there are several, one per class. Members are weighed as the chain does that is
-        believed most; or, if it believes in none of them, by what they gave to the latest targets.
-        """
-        shares = self._shares_of_plain()
-        d, factors = self.n_features, np.ones(len(shares)) if scales is None else scales
-        parts = [(m, share) for m, share in enumerate(shares.tolist()) if share > 0.0]
-        means = {m: factors[m] * self.mean_of(m, latent)[:d] for m, _ in parts}
-        mean: Vector = np.sum([share * means[m] for m, share in parts], axis=0)
-        covariance = np.zeros((d, d))
-        for m, share in parts:
-            noise = self.belief.noise[m, 1] / self.belief.noise[m, 0] if self.members[m].learns_noise else 1.0
-            apart = means[m] - mean
-            own = self.covariance_of(m, latent)[:d, :d]
-            covariance += share * (factors[m] ** 2 * noise * own + np.outer(apart, apart))
-        return mean, covariance
-
-    def _weights_now(self) -> tuple[Vector, Vector]:
-        """Mean and variance of the weights of the inputs, of all latents one behind the other."""
-        told = [self.weights_of_inputs(latent=c) for c in range(self.n_latents)]
-        return np.concatenate([mean for mean, _ in told]), np.concatenate([np.diagonal(own) for _, own in told])
-
-    def _shares_of_plain(self) -> Vector:
-        """What is believed of each member among those that are linear in the inputs and have not begun anew."""
-        for wanted in (self.awake & (self.plan.group < 0) & (self.plan.restarts == 0), self.plan.group < 0, self.awake):
-            if wanted.any():
-                break
-        believed = self.belief.chains[np.argmax(self.switching_weights)]
-        merit = np.where(wanted, self.belief.merit, -np.inf)
-        relative = np.where(wanted, believed, 0.0)
-        if relative.max() < LEAST_BELIEVED:
-            relative = np.exp(merit - merit.max())
-        shares: Vector = relative / relative.sum()
-        return shares
-
-    def what_changed(self, since: int = 0) -> list[Change]:
-        """How the weight of each input has moved since a row, those that moved by most deviations first."""
-        return self.snapshots.changes(self._weights_now(), since)
-
-    def found(self) -> str:
-        """What was found, in some lines for people."""
-        return told(self)
-
-    def mean_of(self, m: int, latent: int = 0) -> Vector:
-        """What a member expects of its weights; of one latent, if there are several."""
-        at = self.plan.at[m] + latent * self.plan.size[m]
-        mean: Vector = self.belief.mean[at : at + self.plan.size[m]]
-        return mean
-
-    def covariance_of(self, m: int, latent: int = 0) -> Matrix:
-        """The covariance of a member's weights; of one latent, if there are several."""
-        size = self.plan.size[m]
-        square = self.plan.square[m] + latent * size * size
-        covariance: Matrix = self.belief.covariance[square : square + size * size].reshape(size, size)
-        return covariance
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all that is believed: as many however long the stream."""
-        return sum(array.nbytes for array in (*self.belief, *self.plan)) + self.snapshots.nbytes
 
     # --- predicting
 
