@@ -114,8 +114,8 @@ class Findings:
         return np.concatenate([mean for mean, _ in told]), np.concatenate([np.diagonal(own) for _, own in told])
 
     def _shares_of_plain(self) -> Vector:
-        """What is believed of each member among those that are linear in the inputs and have not begun anew."""
-        for wanted in (self.awake & (self.plan.group < 0) & (self.plan.restarts == 0), self.plan.group < 0, self.awake):
+        """What is believed of each member among those that are linear in the inputs."""
+        for wanted in (self.awake & (self.plan.group < 0), self.plan.group < 0, self.awake):
             if wanted.any():
                 break
         believed = self.belief.chains[np.argmax(self.switching_weights)]
