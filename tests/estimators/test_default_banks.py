@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from bayou import Budget, FullGaussian, Learner, Logistic, MomentMatching, OnlineClassifier, OnlineRegressor
+from bayou import (
+    Budget,
+    FullGaussian,
+    Learner,
+    Logistic,
+    MomentMatching,
+    OnlineClassifier,
+    OnlineRegressor,
+    Standardizer,
+)
 from bayou.contracts import Matrix, Vector
 from bayou.numerics.jit import COMPILED
 
@@ -103,6 +113,29 @@ def test_a_batch_in_the_order_of_its_classes_is_learnt() -> None:
     assert model.score(X, labels) > LogisticRegression().fit(X, labels).score(X, labels) - 0.02
     again = OnlineClassifier().fit(X, labels)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+def test_a_sparse_batch_is_learnt_as_a_dense_one() -> None:
+    """Rows are drawn in the same order, whatever form they have."""
+    random = np.random.default_rng(9)
+    X = np.where(random.uniform(size=(200, 5)) < 0.4, random.normal(size=(200, 5)), 0.0)
+    labels = X[:, 0] + 0.5 * random.normal(size=200) > 0.0
+    sparse = OnlineClassifier().fit(scipy.sparse.csr_array(X), labels)
+    dense = OnlineClassifier(standardize=False).fit(X, labels)
+    np.testing.assert_allclose(sparse.predict_proba(X), dense.predict_proba(X), rtol=1e-9)
+
+
+def test_zeros_and_ones_keep_their_unit() -> None:
+    """One row in a hundred has a one: in deviations it would be told as ten."""
+    standardizer = Standardizer()
+    frame = standardizer.begin(2)
+    rows = np.column_stack([np.arange(1000) % 100 == 0, np.arange(1000) % 100]).astype(float)
+    standardizer.learn(frame, rows)
+    standardizer.retake(frame)
+    told, _ = standardizer.encode(frame, rows)
+    assert np.ptp(told[:, 0]) == pytest.approx(1.0)
+    assert told[:, 0].mean() == pytest.approx(0.0, abs=1e-12)
+    assert told[:, 1].std() == pytest.approx(1.0)
 
 
 @compiled

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from bayou import SparseRows
 from bayou.errors import BayouError, InvalidFeatures, ShapeMismatch
-from bayou.numerics.sparse_rows import checked, in_full, is_sparse, sparse_rows
+from bayou.numerics.sparse_rows import checked, in_full, in_order, is_sparse, sparse_rows
 
 
 def matrix(n: int = 30, d: int = 50, seed: int = 0) -> scipy.sparse.csr_array:
@@ -19,6 +19,17 @@ def matrix(n: int = 30, d: int = 50, seed: int = 0) -> scipy.sparse.csr_array:
 
 def rows(starts: Any, columns: Any, values: Any, n_columns: int = 5) -> SparseRows:
     return SparseRows(np.asarray(starts), np.asarray(columns), np.asarray(values, dtype=float), n_columns)
+
+
+def test_rows_in_another_order() -> None:
+    """Empty rows, and rows whose entries are all 1, among them."""
+    given = matrix()
+    given.data[given.indptr[3] : given.indptr[4]] = 0.0
+    given.eliminate_zeros()
+    order = np.random.default_rng(1).permutation(30)
+    np.testing.assert_array_equal(in_full(in_order(sparse_rows(given), order)), given.toarray()[order])
+    ones = SparseRows(given.indptr, given.indices, np.zeros(0), 50)
+    np.testing.assert_array_equal(in_full(in_order(ones, order)), (given.toarray() != 0.0)[order])
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
