@@ -64,6 +64,10 @@ class Forecast(NamedTuple):
     step: int
     prediction: Said
 
+    def seen_as(self, features: Matrix, missing: Mask | None) -> Forecast:
+        """The same of an example whose features are told otherwise by now."""
+        return self._replace(features=features, missing=_NONE_MISSING if missing is None else missing)
+
 
 class Bank(Findings):
     """Members that learn side by side from a stream, and say what the mixture of them says.

@@ -1,13 +1,14 @@
 """Probabilities that come true as often as they say: what a model is wrong about is learnt from how it turned out.
 
 A bank within a small problem of its own, one number in and one out: members that bend the log odds by a curve, some
-smooth and some bold, some that forget, some that see the latest errors; and one that leaves them as they are. Weighed
-by evidence, they cost next to nothing where there is nothing to mend.
+smooth and some bold, some that forget, some that see the latest errors, some that see nothing but the latest labels;
+and one that leaves them as they are. Weighed by evidence, they cost next to nothing where there is nothing to mend.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -35,18 +36,21 @@ KNOTS = (-8.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0, 8.0
 SMOOTHNESS = 2.0  # log odds over which a curve becomes another
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2)
 N_TRAIL = MEMORIES.size + 1
+BOLD = 9.0  # prior variance of what the last label says to those who see nothing else
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[str, Any] = {}
 
 
 class Curve(NamedTuple):
     """A member: how far its curve may go, which share of what it knows it forgets per row, and whether it sees the
-    trail of the latest errors.
+    trail of the latest errors. One that is ``blind`` sees nothing else: where inputs tell nothing, or mislead, it is
+    what repeats the last label as far as that was right.
     """
 
     reach: float
     forgets: float
     sees_trail: bool = False
+    blind: bool = False
 
     @property
     def size(self) -> int:
@@ -55,9 +59,11 @@ class Curve(NamedTuple):
     def prior(self) -> Matrix:
         """Covariance of its weights: a smooth curve, which may be steeper or flatter on the whole, and the trail."""
         knots = np.array(KNOTS)
-        apart = knots[:, None] - knots
-        curve = np.exp(-0.5 * (apart / SMOOTHNESS) ** 2) + 0.04 * np.outer(knots, knots) + 1e-4 * np.eye(knots.size)
+        apart = (knots[:, None] - knots) * (not self.blind)
+        tilt = 0.0 if self.blind else 0.04
+        curve = np.exp(-0.5 * (apart / SMOOTHNESS) ** 2) + tilt * np.outer(knots, knots) + 1e-4 * np.eye(knots.size)
         covariance = np.eye(self.size)
+        covariance[-1, -1] = BOLD if self.blind else 1.0
         covariance[: knots.size, : knots.size] = self.reach**2 * curve
         return covariance
 
@@ -65,6 +71,7 @@ class Curve(NamedTuple):
 CURVES = (
     *(Curve(reach, forgets) for reach in (0.15, 0.5, 1.5) for forgets in (0.0, 1e-3)),
     *(Curve(0.5, forgets, sees_trail=True) for forgets in (0.0, 1e-3)),
+    Curve(1.0, 0.0, sees_trail=True, blind=True),
 )
 
 
@@ -96,21 +103,22 @@ class Calibration:
     array([0.2, 0.5, 0.8])
     """
 
-    def __init__(self) -> None:
-        size = max(curve.size for curve in CURVES)
-        prior = np.zeros((len(CURVES), size * size))
-        for row, curve in zip(prior, CURVES, strict=True):
+    def __init__(self, curves: Sequence[Curve] = CURVES) -> None:
+        size = max(curve.size for curve in curves)
+        prior = np.zeros((len(curves), size * size))
+        for row, curve in zip(prior, curves, strict=True):
             row[: curve.size**2] = curve.prior().ravel()
         self._plan = CalibrationPlan(
             knots=np.array(KNOTS),
-            size=np.array([curve.size for curve in CURVES]),
+            begins=np.array([float(not curve.blind) for curve in curves]),
+            size=np.array([curve.size for curve in curves]),
             prior=prior,
-            forgets=np.array([curve.forgets for curve in CURVES]),
+            forgets=np.array([curve.forgets for curve in curves]),
             switching=np.array(SWITCHING),
         )
-        shape = len(SWITCHING), len(CURVES) + 1
+        shape = len(SWITCHING), len(curves) + 1
         self.belief = CalibrationBelief(
-            mean=np.zeros((len(CURVES), size)),
+            mean=np.zeros((len(curves), size)),
             covariance=prior.copy(),
             chains=np.full(shape, 1.0 / math.prod(shape)),
             trail=np.zeros(N_TRAIL),
@@ -160,7 +168,7 @@ class Calibration:
     def forecast(self, probability: float) -> Foreseen:
         """What comes true of a probability whose target comes later: `learn_late` takes it with the target."""
         (given,) = _checked([probability])
-        issued, foreseen = np.empty(len(CURVES) + 1), np.empty_like(self.belief.chains)
+        issued, foreseen = np.empty(self.belief.chains.shape[1]), np.empty_like(self.belief.chains)
         said = _ENTRIES["forecast"](*self._with, float(given), issued, foreseen, self._room)
         return Foreseen(float(given), float(said), self.belief.trail.copy(), issued, foreseen)
 
@@ -169,7 +177,8 @@ class Calibration:
         came = np.array([target], np.float64)
         _check_targets(came)
         given, said, trail, issued, chains = foreseen
-        if issued.shape != (len(CURVES) + 1,) or chains.shape != self.belief.chains.shape or trail.size != N_TRAIL:
+        shape = self.belief.chains.shape
+        if issued.shape != shape[1:] or chains.shape != shape or trail.size != N_TRAIL:
             raise ShapeMismatch("`foreseen` must be a forecast of such a calibration.")
         _ENTRIES["learn_late"](*self._with, given, float(came[0]), trail, issued, chains, self._room)
         self._count(np.array([said]), np.array([given]), came)
@@ -189,7 +198,7 @@ class Calibration:
     @classmethod
     def from_state(cls, state: State) -> Self:
         """The calibration that this data describes; it continues to the last bit."""
-        calibration = cls()
+        calibration = cls(CURVES[: len(state.arrays["mean"])])  # files of before have fewer, the first
         for name, own in calibration.belief._asdict().items():
             saved = state.arrays[name]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():

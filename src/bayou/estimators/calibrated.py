@@ -1,4 +1,4 @@
-"""What a classifier does with a `bayou.Calibration` behind its bank of two classes."""
+"""What a classifier of two classes does with a `bayou.Calibration` behind its bank, or behind one dense learner."""
 
 from __future__ import annotations
 
@@ -6,23 +6,37 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayou.bank import Forecast
 from bayou.calibration import Calibration, Foreseen
 from bayou.contracts import State, Vector
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.online import OnlineEstimator, below
+from bayou.members import Budget
 from bayou.mixed_prediction import MixedPrediction
+
+COST = 2.5  # microseconds per row
 
 
 class CalibratedEstimator(OnlineEstimator):
-    """Learns how often what its bank says comes true, beside the bank."""
+    """Learns how often what its bank, or its learner, says comes true."""
 
     _calibration: Calibration | None = None
     _codes: dict[Any, int]
 
+    def _new_calibration(self) -> Calibration | None:
+        """One behind a bank, and behind a learner if nothing was set; sparse rows take less time than it does."""
+        if self._bank is not None:
+            return Calibration()
+        nothing_set = self.likelihood is None and self.rule is None and self._choice.why != ""
+        affordable = (Budget() if self.budget is None else self.budget).microseconds >= COST
+        return Calibration() if nothing_set and affordable and self._inputs is None else None
+
+    @property
+    def _reads_order(self) -> bool:
+        return super()._reads_order or self._calibration is not None
+
     def _learn_calibration(self, evidence: Vector, targets: Vector, weights: Vector) -> Vector:
-        """Probability of the second of two classes, from what a bank gave to the targets that came, and calibrated."""
+        """Probability of the second of two classes, from what was given to the targets that came, and calibrated."""
         given = np.clip(np.exp(evidence), 0.0, 1.0)
         second: Vector = np.where(targets > 0.0, given, 1.0 - given)
         if self._calibration is None:
@@ -30,20 +44,39 @@ class CalibratedEstimator(OnlineEstimator):
         return self._calibration.learn_many(second, targets, weights if weights.size else None)
 
     def _learn_encoded(self, mask: Any, y: float) -> None:
+        if self._calibration is None or len(self._codes) < 2:
+            super()._learn_encoded(mask, y)
+            return
+        evidence = np.zeros(1) if self._bank is not None else self._evidence(self._predict_encoded(mask), np.array([y]))
         super()._learn_encoded(mask, y)
-        if self._calibration is not None and len(self._codes) > 1:
-            self._learn_calibration(np.array([self.bank_.latest_evidence]), np.array([y]), NO_WEIGHTS)
+        if self._bank is not None:
+            evidence[0] = self._bank.latest_evidence
+        self._learn_calibration(evidence, np.array([y]), NO_WEIGHTS)
 
-    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
-        super()._learn_forecast(forecast, target, pending)
+    @staticmethod
+    def _evidence(prediction: Any, targets: Vector) -> Vector:
+        """Log probability that was given to targets; a bank has noted it of those that came."""
+        if isinstance(prediction, MixedPrediction) and prediction.evidence is not None:
+            return prediction.evidence
+        return np.atleast_1d(prediction.log_probability(targets))
+
+    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
+        super()._learn_forecast(features, mask, target, pending)
         if self._calibration is not None and pending.calibrated is not None:
             self._calibration.learn_late(pending.calibrated, target)
 
-    def _foreseen(self, forecast: Forecast) -> Foreseen | None:
-        said = forecast.prediction
-        if self._calibration is None or not isinstance(said, MixedPrediction) or len(self._codes) < 2:
+    def _foreseen(self, said: Any) -> Foreseen | None:
+        if self._calibration is None or len(self._codes) < 2:
             return None
-        return self._calibration.forecast(float(np.atleast_1d(said.probability_of_one())[0]))
+        return self._calibration.forecast(float(self._uncalibrated(said)[0]))
+
+    @staticmethod
+    def _uncalibrated(prediction: Any) -> Vector:
+        """Probability of the second of two classes, as a bank or a learner says it."""
+        if isinstance(prediction, MixedPrediction):
+            return np.atleast_1d(prediction.probability_of_one())
+        logs: Vector = prediction.log_probability(np.ones(len(np.atleast_1d(prediction.latent.mean))))
+        return np.clip(np.exp(np.atleast_1d(logs)), 0.0, 1.0)
 
     @property
     def log_evidence_(self) -> float:
@@ -59,7 +92,9 @@ class CalibratedEstimator(OnlineEstimator):
 
     @property
     def calibration_(self) -> Calibration | None:
-        """How often what the bank says of two classes comes true; None where no bank of two classes learns."""
+        """How often what is said of two classes comes true; None of more classes, sparse rows, and where a likelihood,
+        a posterior or a rule was set.
+        """
         self._check_begun()
         return self._calibration
 

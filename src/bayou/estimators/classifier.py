@@ -13,7 +13,6 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayou.calibration import Calibration
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
@@ -146,7 +145,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
             targets = {label: self._target(code) for label, code in self._codes.items()}
             if isinstance(self._inputs, HashedInputs):
                 self._short_way = self._inputs.text_way(self._sparse_learner, targets, self._count)
-            elif self._inputs is None and not self._standardizes and self._bank is None:
+            elif self._inputs is None and not self._standardizes and not self._reads_order:
                 intercept = [self._intercept] * self._first
                 self._short_way = dicts.short_way(self._learner_, self._order, intercept, targets)
 
@@ -179,7 +178,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
             self._choice = self._choice_of_classes(len(labels))
         likelihood = Softmax(len(labels)) if self._is_multiclass else self._binary_likelihood()
         self._learner_ = self._new_learner(likelihood)
-        self._calibration = Calibration() if self._bank is not None and not self._is_multiclass else None
+        self._calibration = None if self._is_multiclass else self._new_calibration()
         self._order_classes()
 
     def _choice_of_classes(self, count: int) -> Choice:
@@ -231,10 +230,11 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         return np.concatenate(given)
 
     def _before(self, prediction: Any, targets: Vector, weights: Vector) -> Matrix:
-        """Probabilities that were given before targets were used; a bank knows what it gave to those that came."""
-        if not isinstance(prediction, MixedPrediction) or prediction.evidence is None or len(self._codes) < 2:
+        """Probabilities that were given before targets were used."""
+        told = isinstance(prediction, MixedPrediction) and prediction.evidence is not None
+        if len(self._codes) < 2 or (self._calibration is None and not told):
             return self._probabilities(prediction)
-        second = self._learn_calibration(prediction.evidence, targets, weights)
+        second = self._learn_calibration(self._evidence(prediction, targets), targets, weights)
         return np.column_stack([1.0 - second, second])
 
     def _late_target(self, y: Any) -> float | None:
@@ -376,28 +376,23 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
 
     def _log_probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
-        if isinstance(prediction, MixedClasses):
-            return np.log(prediction.probabilities)
-        count, rows = (
-            len(self._codes),
-            len(np.atleast_1d(prediction.mean)) if self._bank else len(prediction.latent.mean),
-        )
-        if count == 1:  # nothing else is known yet
-            return np.zeros((rows, 1))
-        if self._calibration is not None:
+        if self._calibration is not None or isinstance(prediction, MixedClasses) or len(self._codes) == 1:
             return np.log(self._probabilities(prediction))
-        targets = range(count) if self._is_multiclass else (-1.0, 1.0)
+        rows = len(np.atleast_1d(prediction.mean)) if self._bank else len(prediction.latent.mean)
+        targets = range(len(self._codes)) if self._is_multiclass else (-1.0, 1.0)
         return np.column_stack([prediction.log_probability(np.full(rows, float(t))) for t in targets])
 
     def _probabilities(self, prediction: Any) -> Matrix:
         """Per class, in the order in which classes were admitted."""
         if isinstance(prediction, MixedClasses):
             return prediction.probabilities
-        if isinstance(prediction, MixedPrediction):
-            second = prediction.probability_of_one()
-            if self._calibration is not None and len(self._codes) > 1:
-                second = self._calibration.predict_many(np.atleast_1d(second))
-            return np.column_stack([1.0 - second, second]) if len(self._codes) > 1 else np.ones((len(second), 1))
+        if len(self._codes) == 1:  # nothing else is known yet
+            return np.ones((len(np.atleast_1d(prediction.mean)), 1))
+        if self._calibration is not None or isinstance(prediction, MixedPrediction):
+            second = self._uncalibrated(prediction)
+            if self._calibration is not None:
+                second = self._calibration.predict_many(second)
+            return np.column_stack([1.0 - second, second])
         likelihood = self._learner_.likelihood
         if isinstance(likelihood, Softmax):
             return likelihood.probabilities(prediction.latent)

@@ -161,16 +161,17 @@ class LateTargets:
             return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
         bank = self._bank  # type: ignore[attr-defined]  # of the estimator
         if bank is None:
-            said = self._told_of(self._predicted(example))  # type: ignore[attr-defined]  # of the estimator
-            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), said)
+            prediction = self._predicted(example)  # type: ignore[attr-defined]  # of the estimator
+            pending = Pending(example, None, (0.0, 1.0), self._foreseen(prediction))
+            return Issued(self.forecasts.issue(pending), self._told_of(prediction))  # type: ignore[attr-defined]  # of the estimator
         forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
         units = self._units_now()
         said = self._told_of(forecast.prediction.in_units(*units) if units != (0.0, 1.0) else forecast.prediction)  # type: ignore[attr-defined]  # of the estimator
-        pending = Pending(example, forecast, units, self._foreseen(forecast))
+        pending = Pending(example, forecast, units, self._foreseen(forecast.prediction))
         return Issued(self.forecasts.issue(pending), said)
 
-    def _foreseen(self, forecast: Forecast) -> Foreseen | None:
-        """What a calibration makes of a forecast, if there is one."""
+    def _foreseen(self, said: Any) -> Foreseen | None:
+        """What a calibration makes of what was said of one example, if there is one."""
         return None
 
     def _units_now(self) -> tuple[float, float]:

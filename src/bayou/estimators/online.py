@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayou.bank import Bank, Forecast
+from bayou.bank import Bank
 from bayou.contracts import Likelihood, Posterior, Rule, SparsePosterior, SparseRows, State, Vector
 from bayou.encoders import Hashing
 from bayou.encoders.standardizer import CHANGE, check_magnitude
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
-from bayou.estimators.encoded_inputs import NO_WEIGHTS, NONE_MISSING, EncodedInputs
+from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
 from bayou.estimators.forecasts import LateTargets, Pending
 from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
@@ -180,11 +180,16 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         A bank reads meaning into the order: classes one after another would be a stream that has changed. The rows of
         a batch are taken to be in any order. Learners that know of no change learn them as they come.
         """
-        if self._bank is None:
+        if not self._reads_order:
             return rows, *others
         order = np.random.default_rng(SEED_OF_ORDER).permutation(len(rows))
         drawn = in_order(rows, order) if isinstance(rows, SparseRows) else rows[order]
         return drawn, *(other[order] if len(other) else other for other in others)
+
+    @property
+    def _reads_order(self) -> bool:
+        """Whether what is learnt depends on the order of rows by more than what one pass makes of it."""
+        return self._bank is not None
 
     def _joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
@@ -242,12 +247,10 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """Learn the target of a forecast, once, however many rows have come since."""
         pending = self.forecasts.waits(id)
         target = self._late_target(y)
-        if pending.forecast is None or self._bank is None or target is None:
+        if target is None or (pending.forecast is None and pending.calibrated is None):
             self._learn_example(pending.example, y)
         else:
-            features, mask = self._features_of(pending.example, learn=True)
-            forecast = pending.forecast._replace(features=features, missing=NONE_MISSING if mask is None else mask)
-            self._learn_forecast(forecast, target, pending)
+            self._learn_forecast(*self._features_of(pending.example, learn=True), target, pending)
             self._count(1.0)
         del self.forecasts.waiting[id]
 
@@ -255,10 +258,12 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
         raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
 
-    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
-        """Let the bank learn a target in the units of now."""
-        assert self._bank is not None
-        self._bank.learn_late(forecast, target)
+    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
+        """Learn a target that comes late, of which features are told as they are now."""
+        if pending.forecast is None or self._bank is None:
+            self._learner_.learn_many(features, np.array([target]), None, mask)
+        else:
+            self._bank.learn_late(pending.forecast.seen_as(features, mask), target)
 
     def _learn_example(self, example: Any, y: Any) -> None:
         """Learn a dict or a row as if it came now."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from bayou.bank import Forecast
 from bayou.contracts import Latent, Likelihood, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget
 from bayou.estimators.forecasts import Pending
@@ -120,8 +119,10 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _units_now(self) -> tuple[float, float]:
         return self._units.current
 
-    def _learn_forecast(self, forecast: Forecast, target: float, pending: Pending) -> None:
+    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
         assert self._bank is not None
+        assert pending.forecast is not None  # nothing but a bank has forecasts of numbers
+        forecast = pending.forecast.seen_as(features, mask)
         raw, (location, scale) = np.array([target]), pending.units
         scaled = float(self._units.enter(raw)[0])
         self._units.log_scales += math.log(scale) - math.log(self._units.current[1])  # it was said in other units

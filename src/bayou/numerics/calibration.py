@@ -3,8 +3,8 @@
 Features are hats over the log odds given, of which no more than two are not zero, so that w is a curve; and, of members
 that see it, the trail: how far the latest targets were from what was said of them, over a short, a longer and a long
 time, and the last target. Each member believes N(mean, covariance) of w, and forgets: after each row a share of the
-covariance is that of the prior again. The last member has no w: it says what was given. Members are weighed by chains,
-as those of a bank are (see `bayou.numerics.bank_weights`).
+covariance is that of the prior again. Some begin with even odds instead of those given. The last member has no w: it
+says what was given. Members are weighed by chains, as those of a bank are (see `bayou.numerics.bank_weights`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ class CalibrationBelief(NamedTuple):
 
 
 class CalibrationPlan(NamedTuple):
-    """What members are: how many features each has (``size``), prior covariances, and what is forgotten per row."""
+    """What members are: ``begins`` is 1 where they begin with the log odds given and 0 where they do not look at them;
+    how many features each has (``size``), prior covariances, and what is forgotten per row.
+    """
 
     knots: Vector
+    begins: Vector
     size: Array
     prior: Matrix
     forgets: Vector
@@ -138,7 +141,7 @@ def say(
         size = plan.size[m]
         x = room.x[:size]
         variance = direct(belief.covariance[m, : size * size], x, room.direction)
-        mean = odds + expected(belief.mean[m, :size], x)
+        mean = plan.begins[m] * odds + expected(belief.mean[m, :size], x)
         room.values[m] = math.exp(call_log_evidence(kernels, kernels, 1.0, mean, variance, params)[0])
         total += room.shares[m] * room.values[m]
     return total
@@ -188,7 +191,7 @@ def absorb_all(
         size = plan.size[m]
         x, covariance = room.x[:size], belief.covariance[m, : size * size]
         variance = direct(covariance, x, room.direction)
-        mean = odds + expected(belief.mean[m, :size], x)
+        mean = plan.begins[m] * odds + expected(belief.mean[m, :size], x)
         room.values[m], step, spread, _ = observe_move(kernels, params, y, mean, variance, 0.0, weight)
         absorb(belief.mean[m, :size], covariance, room.direction, step, spread)
         forget(covariance, plan.prior[m, : size * size], plan.forgets[m])
