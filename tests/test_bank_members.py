@@ -83,6 +83,30 @@ def test_waves_find_what_no_line_does() -> None:
 
 
 @compiled
+def test_a_sum_of_curves_takes_fewer_rows_where_the_truth_is_one() -> None:
+    """Eight inputs, each with a curve of its own: waves of all eight at once see next to nothing in 2,000 rows."""
+    rng = np.random.default_rng(8)
+    inputs = rng.normal(size=(2000, 8))
+    rows = np.column_stack([np.ones(2000), inputs])
+    targets = np.sin(2.0 * inputs).sum(axis=1) + 0.3 * rng.normal(size=2000)
+    curves = Waves(0.5, inputs=1)
+    bank = Bank([Member(Gaussian(), waves=waves, noise_memory=math.inf) for waves in (Waves(0.5), curves)], 9)
+    error = np.sqrt(np.mean((bank.learn_many(rows, targets).mean - targets)[1000:] ** 2))
+    assert error < 0.8  # of a deviation of 2; the noise is 0.3
+    assert bank.settings("waves")[curves] > 0.99
+
+
+@pytest.mark.parametrize("inputs", [1, 3])
+def test_waves_look_at_as_many_inputs_as_they_are_told(inputs: int) -> None:
+    bank = Bank([Member(Probit(), waves=Waves(inputs=inputs)), Member(Probit(), waves=Waves())], 6)
+    few, all_of_them = np.count_nonzero(bank.belief.frequency, axis=2)
+    assert set(few) == {inputs}
+    assert set(all_of_them) == {6}
+    assert not bank.belief.frequency[0, :, 0].any()  # the constant
+    assert (np.count_nonzero(bank.belief.frequency[0], axis=0)[1:] > 0).all()
+
+
+@compiled
 def test_waves_are_the_same_functions_of_inputs_told_otherwise() -> None:
     """Inputs x and z with x = 2 z + 3: after `retell` what is said of z is what was said of x, but for the prior."""
     rng = np.random.default_rng(4)
@@ -187,6 +211,7 @@ def test_sleep_does_not_depend_on_chunks() -> None:
     [
         (lambda: Waves(scale=0.0), "`scale` must be positive"),
         (lambda: Waves(n_waves=0), "`n_waves` must be a whole number, at least 1"),
+        (lambda: Waves(inputs=0), "`inputs` must be a whole number, at least 1"),
         (lambda: Member(Probit(), waves=3), "`waves` must be Waves"),  # type: ignore[arg-type]  # on purpose
         (lambda: Member(Probit(), past=-1), "`past` must be a whole number from 0 to 64"),
         (lambda: Member(Probit(), noise_memory=10.0), "noise is learnt in units of it"),

@@ -107,7 +107,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     for g, waves in enumerate(groups):
         random = np.random.default_rng([waves.seed, g])
         phase[g] = random.uniform(0.0, 2.0 * math.pi, width)
-        frequency[g] = _frequencies(waves, random, n_inputs, n_inputs)
+        frequency[g] = _frequencies(waves, random, n_inputs)
     zeros = np.zeros
     return BankBelief(
         mean=zeros(plan.ceiling.size),
@@ -127,10 +127,16 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     )
 
 
-def _frequencies(waves: Waves, random: np.random.Generator, count: int, n_inputs: int) -> Matrix:
-    drawn = random.normal(size=(count, waves.n_waves)).T  # more inputs leave the first as they were
-    frequencies: Matrix = drawn / (waves.scale * math.sqrt(n_inputs))
-    return frequencies
+def _frequencies(waves: Waves, random: np.random.Generator, n_inputs: int) -> Matrix:
+    """Of each wave, over the inputs that it looks at; the first input is a constant where there is one."""
+    drawn: Matrix = random.normal(size=(n_inputs, waves.n_waves)).T  # more inputs leave the first as they were
+    if waves.inputs is None or waves.inputs >= n_inputs - 1:
+        return drawn / (waves.scale * math.sqrt(n_inputs))
+    order = random.uniform(size=drawn.shape)
+    order[:, 0] = math.inf
+    others = np.argsort(order, axis=1)[:, waves.inputs :]
+    np.put_along_axis(drawn, others, 0.0, axis=1)
+    return drawn / (waves.scale * math.sqrt(waves.inputs))
 
 
 def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:

@@ -18,21 +18,26 @@ class Waves(Spec):
     """Random waves of the inputs: cosines whose weights say how a function bends (random Fourier features).
 
     ``scale`` is how far inputs must move, together, for the function to become another: in units of their own, times
-    the root of how many there are. ``amplitude`` is the prior variance of the function.
+    the root of how many there are. ``amplitude`` is the prior variance of the function. With ``inputs`` each wave looks
+    at so many of them, drawn at random, and no more: of 1 the function is a sum of curves, one per input, of 2 a sum of
+    surfaces, which take fewer rows to learn where the truth is one.
     """
 
     scale: float = 0.5
     n_waves: int = 60
     amplitude: float = 8.0
     seed: int = 0
+    inputs: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("scale", "amplitude"):
             value = getattr(self, name)
             if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):
                 raise InvalidSpec(f"`{name}` must be positive and finite; got {value!r}.")
-        for name, least in (("n_waves", 1), ("seed", 0)):
+        for name, least in (("n_waves", 1), ("seed", 0), ("inputs", 1)):
             value = getattr(self, name)
+            if name == "inputs" and value is None:
+                continue
             if not (isinstance(value, int) and value >= least):
                 raise InvalidSpec(f"`{name}` must be a whole number, at least {least}; got {value!r}.")
 

@@ -19,6 +19,8 @@ __all__ = ["Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 FLIP_RATES = (0.05, 0.1, 0.2)
 SCALES = (0.25, 0.5, 1.0)
+CURVES = tuple(Waves(scale, inputs=1) for scale in (0.5, 1.5))  # a sum of them, one per input
+SURFACES = tuple(Waves(scale, inputs=2) for scale in (0.5, 1.5))  # a sum of them, each of two inputs
 N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
@@ -36,6 +38,8 @@ def of_two_classes() -> list[Member]:
         *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
         *(Member(kind, drift, NARROW) for drift in (0.0, 1e-4, 1e-3)),
         *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3, 1e-2))),
+        *(Member(kind, waves=waves) for waves in CURVES),
+        *(Member(kind, drift, waves=waves) for waves, drift in product(SURFACES, (0.0, 1e-3))),
     ]
 
 
@@ -54,6 +58,7 @@ def of_classes(n_classes: int) -> list[Member]:
         *(Member(kind, restarts=True) for _ in range(N_RESTARTS // 2)),
         Member(kind, 0.0, NARROW),
         *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3))),
+        *(Member(kind, waves=waves) for waves in (*CURVES, *SURFACES)),
     ]
 
 
@@ -73,6 +78,11 @@ def of_numbers(prior_variance: float) -> list[Member]:
             member(drift, memory, waves=Waves(scale))
             for scale, (drift, memory) in product(SCALES, ((0.0, ever), (1e-4, short), (1e-2, short)))
         ),
+        *(member(0.0, ever, waves=waves) for waves in CURVES),
+        *(
+            member(drift, memory, waves=waves)
+            for waves, (drift, memory) in product(SURFACES, ((0.0, ever), (1e-4, short)))
+        ),
     ]
 
 
@@ -88,6 +98,7 @@ def of_counts(prior_variance: float) -> list[Member]:
             Member(NegativeBinomial(0.1), drift, prior_variance, waves=Waves(scale))
             for scale, drift in product(SCALES, (0.0, 1e-3))
         ),
+        *(Member(NegativeBinomial(0.1), 0.0, prior_variance, waves=waves) for waves in (*CURVES, *SURFACES)),
     ]
 
 
