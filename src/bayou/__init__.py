@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RadialFunctions,
         RandomFourier,
         Standardizer,
+        TableEncoder,
         TensorProduct,
         UserFunctions,
     )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         RivalPenalisedClustering,
         ShiftedPerceptron,
         SubspaceRegressor,
+        TableModel,
         ThresholdedFunction,
     )
     from bayou.function_learner import FunctionLearner
@@ -168,6 +170,8 @@ __all__ = [
     "Step",
     "StudentT",
     "SubspaceRegressor",
+    "TableEncoder",
+    "TableModel",
     "TensorProduct",
     "ThresholdedFunction",
     "UserFunctions",
@@ -185,11 +189,11 @@ _NAMES = {
     "calibration": "Calibration",
     "contracts": "SparseRows",
     "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
-    "Standardizer TensorProduct UserFunctions",
+    "Standardizer TableEncoder TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis Budget ConformalClassifier ConformalRegressor HarmonyMixture "
     "IncrementalRiskClassifier IncrementalRiskRegressor LocalFactorAnalysis NetworkClassifier NetworkRegressor "
     "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor RivalPenalisedClustering "
-    "ShiftedPerceptron SubspaceRegressor ThresholdedFunction",
+    "ShiftedPerceptron SubspaceRegressor TableModel ThresholdedFunction",
     "function_learner": "FunctionLearner",
     "functions": "JaxFunction Network",
     "learner": "Learner",

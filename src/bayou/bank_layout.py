@@ -169,6 +169,9 @@ def extended(
         covariance[np.ix_(places, places)] = old
         belief.mean[wider.at[m] + places] = known.mean[plan.at[m] : plan.at[m] + size]
     belief.frequency[:, :, :n_inputs] = known.frequency
+    for g, waves in enumerate(groups_of(members)):
+        if waves.inputs is not None:  # they look at as many as they did
+            belief.frequency[g, :, n_inputs:] = 0.0
     same = ("noise", "chains", "merit", "rest", "naps", "idle", "born", "past", "pulse", "changes", "phase")
     for name in same:
         getattr(belief, name)[...] = getattr(known, name)

@@ -67,6 +67,7 @@ MODELS = {
     "ShiftedPerceptron": "bayou.estimators",
     "SparseLearner": "bayou.sparse_learner",
     "SubspaceRegressor": "bayou.estimators",
+    "TableModel": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }
 DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}

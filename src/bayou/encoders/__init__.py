@@ -14,6 +14,7 @@ RandomFourier      waves in random directions, close to a Gaussian process
 TensorProduct      products of any of these, over different inputs
 Additive           sums of any of these, over different inputs
 UserFunctions      what the user wrote in NumPy
+TableEncoder       the columns of a table: numbers, categories, dates and text
 """
 
 from bayou.encoders.additive import Additive
@@ -25,6 +26,7 @@ from bayou.encoders.polynomials import Polynomials
 from bayou.encoders.radial_functions import RadialFunctions
 from bayou.encoders.random_fourier import RandomFourier
 from bayou.encoders.standardizer import Standardizer
+from bayou.encoders.table_encoder import TableEncoder
 from bayou.encoders.tensor_product import TensorProduct
 from bayou.encoders.user_functions import UserFunctions
 
@@ -38,6 +40,7 @@ __all__ = [
     "RadialFunctions",
     "RandomFourier",
     "Standardizer",
+    "TableEncoder",
     "TensorProduct",
     "UserFunctions",
 ]

@@ -19,6 +19,7 @@ RivalPenalisedClustering
 BinaryFactorAnalysis    rows as sums of parts that are there or not, and how many there are
 Budget                  what an estimator may spend, in time and memory
 ThresholdedFunction     two classes by the sign of a function that the user wrote in JAX
+TableModel              one column of tables from the others, whatever they hold
 """
 
 from bayou.estimators.bayesian_cca import BayesianCCA
@@ -38,6 +39,7 @@ from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
 from bayou.estimators.shifted_perceptron import ShiftedPerceptron
 from bayou.estimators.standard_members import Budget
 from bayou.estimators.subspace_regressor import SubspaceRegressor
+from bayou.estimators.table_model import TableModel
 from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
@@ -60,5 +62,6 @@ __all__ = [
     "RivalPenalisedClustering",
     "ShiftedPerceptron",
     "SubspaceRegressor",
+    "TableModel",
     "ThresholdedFunction",
 ]

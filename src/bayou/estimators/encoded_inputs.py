@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class EncodedInputs(BaseEstimator):
     standardize: bool
     n_features_in_: int
     encoder: Hashing | None = None
+    _column_names: list[str] | None = None
 
     def _choose(self, n_columns: int) -> Choice:
         """The posterior for rows of so many columns, and why."""
@@ -186,13 +187,33 @@ class EncodedInputs(BaseEstimator):
         self._check_dict(x)
         for name in fresh:
             self._names[name] = len(self._names)
-        frame = self._frame_of(len(self._names))
+        self._widen(len(self._names))
+
+    def _widen(self, n_columns: int) -> None:
+        """Make room for more inputs."""
+        frame = self._frame_of(n_columns)
         for array, known in zip(frame, self._frame, strict=True):
             array[: known.size] = known
         self._frame = frame
         self._lay_out()
         if self._begun():
             self._learner_.extend(self._features.shape[1])
+
+    def add_columns(self, names: Sequence[str]) -> None:
+        """Go on with rows of more columns, of which these are all names; so far the new ones were zero in every row.
+
+        For categories of which a value comes for the first time.
+        """
+        if self._inputs is not None or self._names:
+            raise InvalidSpec("columns can be added to dense rows without names of their own; got others.")
+        known = self._frame.mean.size
+        if len(names) < known:
+            raise InvalidSpec(f"`names` must be those of all columns, at least {known}; got {len(names)}.")
+        self._column_names = list(names)
+        if len(names) > known:
+            self._widen(len(names))
+            self._frame.weight[known:] = self._seen
+            self.n_features_in_ = len(names)
 
     def _check_dict(self, x: Mapping[Hashable, Any]) -> None:
         """Raise unless every value is a number or None; where there is an encoder, unless it can be encoded."""
@@ -221,7 +242,7 @@ class EncodedInputs(BaseEstimator):
     def _input_names(self) -> list[str]:
         if self._names:
             return [str(name) for name in self._names]
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", self._column_names)
         return [f"x{j}" for j in range(self._frame.mean.size)] if names is None else [str(name) for name in names]
 
     def _weight_scale(self) -> Any:

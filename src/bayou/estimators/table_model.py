@@ -1,0 +1,247 @@
+"""A table in, predictions out: what the columns are is found out, and the estimator that fits is taken."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Mask, State, Vector
+from bayou.encoders import Hashing, TableEncoder
+from bayou.encoders.table_encoder import basis_of
+from bayou.errors import InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.estimators.classifier import OnlineClassifier
+from bayou.estimators.counter import OnlineCounter
+from bayou.estimators.online import below
+from bayou.estimators.regressor import OnlineRegressor
+from bayou.estimators.summary import Summary
+from bayou.estimators.table_target import AUTO, TASKS, Target, parsed
+from bayou.members import Budget
+from bayou.numerics.files import polars
+from bayou.numerics.table_kinds import as_table
+from bayou.numerics.table_layout import TableLayout
+
+CLASSES = ("binary", "multiclass")
+ESTIMATORS: dict[str, Any] = {"regression": OnlineRegressor, "count": OnlineCounter}
+
+
+class Learnt(NamedTuple):
+    """What was said of rows before they were learnt: probabilities of ``classes_``, or predictions of numbers; the
+    targets, and which rows of the table had one.
+    """
+
+    said: Any
+    targets: NDArray[Any]
+    known: Mask
+
+
+class TableModel:
+    """Learns one column of tables from the others, in one pass; rows may come in tables of any size.
+
+    ``target`` is a column, or a comparison as ``"delay > 15"``. ``task`` is "binary", "multiclass", "regression",
+    "count", or "auto" to see from the first rows. ``encoder`` says what the columns are where that is not to be found
+    out; ``weight`` names a column of weights. With hashed rows there are 2**bits weights.
+
+    >>> import polars as pl
+    >>> from bayou import TableModel
+    >>> table = pl.DataFrame({"city": ["Paris", "Rome"] * 50, "age": list(range(100)), "bought": [True, False] * 50})
+    >>> model = TableModel("bought")
+    >>> _ = model.learn_many(table)
+    >>> model.task, model.predict_table(table.head(2))["prediction"].to_list()
+    ('binary', [True, False])
+    """
+
+    def __init__(
+        self,
+        target: str,
+        task: str = AUTO,
+        encoder: TableEncoder | None = None,
+        weight: str | None = None,
+        bits: int = 18,
+        budget: Budget | None = None,
+    ) -> None:
+        if task not in (AUTO, *TASKS):
+            raise InvalidSpec(f"`task` must be one of {', '.join((AUTO, *TASKS))}; got {task!r}.")
+        if not (encoder is None or isinstance(encoder, TableEncoder)):
+            raise InvalidSpec(f"`encoder` must be TableEncoder(...) or None; got {encoder!r}.")
+        self.target, self.task, self.weight, self.bits, self.budget = parsed(target), task, weight, bits, budget
+        self.encoder = TableEncoder() if encoder is None else encoder
+        self.layout: TableLayout | None = None
+        self.estimator: Any = None
+        self.n_rows = 0
+        self.extra = State({}, {})  # what a run keeps beside the model
+
+    # --- learning
+
+    def begin(self, table: Any) -> None:
+        """Look at the first rows: what is to be predicted, what the columns are, and who learns. Nothing is learnt."""
+        rows = as_table(table)
+        target = parsed(self.target.text, rows.columns)
+        task = target.task(rows) if self.task == AUTO else self.task
+        target.of(rows, task)
+        left_out = {target.column} | ({self.weight} if self.weight else set())
+        if self.weight is not None and self.weight not in rows.columns:
+            raise InvalidSpec(f"`weight` must be a column; got {self.weight!r}.")
+        layout = self.encoder.begin(rows, left_out)
+        self.target, self.task, self.layout, self.estimator = target, task, layout, self._new_estimator(task, layout)
+
+    def _new_estimator(self, task: str, layout: TableLayout) -> Any:
+        options: dict[str, Any] = {"budget": self.budget}
+        if layout.hashed:
+            texts = tuple(name for name, kind in layout.kinds.items() if kind == "text")
+            pairs = tuple((str(a), str(b)) for a, b in layout.pairs)
+            options["encoder"] = Hashing(bits=self.bits, interactions=pairs, text=texts)
+        kind, count = (None, 0) if self.encoder.basis is None else basis_of(self.encoder.basis)
+        if kind == "fourier":
+            options["n_waves"] = count
+        return (OnlineClassifier if task in CLASSES else ESTIMATORS[task])(**options)
+
+    def learn_many(self, table: Any) -> Learnt:
+        """Learn rows; returns what was said of each before its target was used. Rows without a target are left out."""
+        rows = as_table(table)
+        if self.layout is None:
+            self.begin(rows)
+        assert self.layout is not None
+        values, known = self.target.of(rows, self.task)
+        told = rows if known.all() else rows.filter(polars().Series(known))
+        weights = self._weights(told)
+        self._check_labels(values)
+        if not len(told):
+            return Learnt(None, values, known)
+        if self.layout.hashed:
+            inputs = self.layout.prepared(told)
+        else:
+            self.layout.check(told)
+            self.layout.admit(told)
+            inputs = self.layout.encode(told)
+            if self.begun:
+                self.estimator.add_columns(self.layout.names)
+        said = self.estimator.learn_many(inputs, values, sample_weight=weights)
+        if not self.layout.hashed:
+            self.estimator.add_columns(self.layout.names)
+        self.n_rows += len(told)
+        return Learnt(said, values, known)
+
+    def _check_labels(self, values: NDArray[Any]) -> None:
+        """Raise before anything is begun, if there would be a third of two classes."""
+        if self.task != "binary":
+            return
+        known = self.classes
+        found = list(dict.fromkeys([*known, *values.tolist()]))
+        if len(found) > 2:
+            raise InvalidTarget(
+                f"the target {self.target.text!r} must have two classes, {found[0]!r} and {found[1]!r}; "
+                f"got {found[2]!r}. For more, the task is multiclass."
+            )
+
+    def _weights(self, rows: Any) -> Vector | None:
+        if self.weight is None:
+            return None
+        if self.weight not in rows.columns:
+            raise InvalidFeatures(f"the table must have the column of weights {self.weight!r}; got {rows.columns}.")
+        try:
+            weights: Vector = rows[self.weight].cast(polars().Float64).to_numpy()
+        except Exception as error:
+            raise InvalidFeatures(f"weights must be numbers; got {rows[self.weight].dtype}.") from error
+        if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+            raise InvalidFeatures(f"weights in {self.weight!r} must be finite and at least 0; got {weights.min()}.")
+        return weights
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was learnt."""
+        return self.estimator is not None and self.estimator._begun()
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes known so far, sorted; none of numbers."""
+        if not self.begun or self.task not in CLASSES:
+            return []
+        found: list[Any] = self.estimator.classes_.tolist()
+        return found
+
+    # --- predicting
+
+    def predict(self, table: Any) -> Any:
+        """What is known of the target of each row: probabilities of ``classes``, or a prediction of numbers."""
+        if not self.begun:
+            raise InvalidSpec("a model must have learnt something before it predicts; this one has not.")
+        rows = as_table(table)
+        assert self.layout is not None
+        inputs = self.layout.prepared(rows) if self.layout.hashed else self.layout.encode(rows)
+        if self.task in CLASSES:
+            return self.estimator.predict_proba(inputs)
+        return self.estimator.predict_distribution(inputs)
+
+    def predict_table(self, table: Any, coverage: float = 0.9) -> Any:
+        """Predictions as a table: the most probable class and the probability of each, or mean and interval."""
+        library, said = polars(), self.predict(table)
+        if self.task in CLASSES:
+            classes = self.classes
+            best = [classes[place] for place in np.argmax(said, axis=1).tolist()]
+            columns = {f"probability_{label}": said[:, place] for place, label in enumerate(classes)}
+            return library.DataFrame({"prediction": best, **columns})
+        ends = said.interval(coverage)
+        return library.DataFrame({"prediction": said.mean, "low": ends[:, 0], "high": ends[:, 1]})
+
+    # --- what was learnt
+
+    def summary(self, coverage: float = 0.9) -> Summary:
+        """Each weight with its deviation, interval and the probability of its sign, by the names of the columns."""
+        told: Summary = self.estimator.summary(coverage)
+        return told
+
+    def kinds(self) -> dict[str, str]:
+        """What each column was taken for."""
+        return {} if self.layout is None else dict(self.layout.kinds)
+
+    # --- as data
+
+    def to_state(self) -> State:
+        """All that this model is, as data."""
+        config: dict[str, Any] = {
+            "params": {
+                "target": self.target.text,
+                "task": self.task,
+                "encoder": self.encoder,
+                "weight": self.weight,
+                "bits": self.bits,
+                "budget": self.budget,
+            },
+            "n_rows": self.n_rows,
+            "extra": self.extra.config,
+        }
+        arrays = {f"extra.{name}": array for name, array in self.extra.arrays.items()}
+        if self.layout is not None:
+            layout, estimator = self.layout.to_state(), self.estimator.to_state()
+            config |= {"layout": layout.config, "column": self.target.column, "estimator": estimator.config}
+            arrays |= {f"layout.{name}": array for name, array in layout.arrays.items()}
+            arrays |= {f"estimator.{name}": array for name, array in estimator.arrays.items()}
+        return State(config, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that this data describes; it continues to the last bit."""
+        config, arrays = state
+        model = cls(**config["params"])
+        model.n_rows = int(config["n_rows"])
+        model.extra = State(dict(config["extra"]), below("extra.", arrays))
+        if "layout" in config:
+            if model.task not in TASKS:
+                raise ModelFileError(f"`task` must be one of {', '.join(TASKS)}; got {model.task!r}.")
+            model.layout = TableLayout.from_state(State(config["layout"], below("layout.", arrays)))
+            kind = OnlineClassifier if model.task in CLASSES else ESTIMATORS[model.task]
+            model.estimator = kind.from_state(State(config["estimator"], below("estimator.", arrays)))
+            model.target = _target_of(model.target, str(config["column"]))
+            if model.begun and not model.layout.hashed:
+                model.estimator.add_columns(model.layout.names)
+        return model
+
+    def __repr__(self) -> str:
+        return f"TableModel({self.target.text!r}, task={self.task!r}, {self.n_rows} rows)"
+
+
+def _target_of(target: Target, column: str) -> Target:
+    """As it was read when the columns were known."""
+    return target if target.column == column else Target(target.text, column)
