@@ -20,8 +20,8 @@ from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidPrediction, InvalidSpec, InvalidTarget
 from bayou.evaluation.metrics.metric import NUMBER_OF_BINS, Mean, check_columns, check_pairs
 
-FARTHEST = 40.0  # standard deviations: beyond, H(z) is z - 1 / sqrt(pi) to the last bit
-ROUNDING = 1e-9  # of a quantile, by which the next may be less
+FARTHEST = 40.0  # standard deviations: beyond, nothing is left of a normal
+ROUNDING = 1e-9  # of a quantile, the largest, by which one may be less than that before
 MOST_COUNTS = 100_000
 NEGLIGIBLE = 1e-8  # probability beyond which counts are not looked at
 
@@ -102,37 +102,44 @@ def crps_of_quantiles(quantiles: Matrix, probabilities: Vector, targets: Vector)
     places = ndtri(probabilities)
     if places.size < 2 or not np.all(np.diff(places) > 0.0) or not np.all(np.isfinite(places)):
         raise InvalidSpec(f"`probabilities` must increase between 0 and 1, at least two; got {probabilities!r}.")
-    finite = np.isfinite(quantiles).all(axis=1)
-    if not finite.all():
-        if np.isnan(quantiles).any():
-            raise InvalidPrediction("`quantiles` must be numbers; got nan.")
-        scores = np.full(len(targets), np.inf)
-        scores[finite] = crps_of_quantiles(quantiles[finite], probabilities, targets[finite])
-        return scores
-    steps = np.diff(quantiles, axis=1)
-    if not np.all(steps >= -ROUNDING * np.abs(quantiles[:, 1:])):
-        raise InvalidPrediction(f"`quantiles` must not fall; got a step of {steps.min()}.")
-    inner = np.maximum(steps, 0.0) / np.diff(places)
+    if not len(targets):
+        return np.zeros(0)
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(quantiles, axis=1)
+    if not (steps.min() >= 0.0 and steps.max() < math.inf and np.isfinite(quantiles[:, 0]).all()):
+        finite = np.isfinite(quantiles).all(axis=1)
+        _check_order(quantiles, steps[finite])
+        if not finite.all():
+            scores = np.full(len(targets), math.inf)
+            scores[finite] = crps_of_quantiles(quantiles[finite], probabilities, targets[finite])
+            return scores
+        steps = np.maximum(steps, 0.0)
+    inner = steps / np.diff(places)
     slopes = np.concatenate([inner[:, :1], inner, inner[:, -1:]], axis=1)  # the tails go on as they begin
     low, high = _area(places), _area(-places)
     below = np.diff(low, prepend=0.0)  # what each stretch adds to int F^2 if it is all below the target,
     above = -np.diff(high, append=0.0)  # and to int (1 - F)^2 if it is all above
-    rows, stretch = np.arange(len(targets)), (quantiles < targets[:, None]).sum(axis=1)
-    under = np.cumsum(slopes[:, :-1] * below, axis=1)
-    over = np.cumsum((slopes[:, 1:] * above)[:, ::-1], axis=1)[:, ::-1]
-    zeros = np.zeros((len(targets), 1))
-    whole = np.concatenate([zeros, under], axis=1)[rows, stretch] + np.concatenate([over, zeros], axis=1)[rows, stretch]
+    passed = quantiles < targets[:, None]
+    whole = np.where(passed, slopes[:, :-1] * below, slopes[:, 1:] * above).sum(axis=1)
+    rows, stretch = np.arange(len(targets)), passed.sum(axis=1)
     slope = slopes[rows, stretch]
     anchor = np.clip(stretch - 1, 0, places.size - 1)
     zero = quantiles[rows, anchor] - slope * places[anchor]  # where z would be 0 in this stretch
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        z = np.clip(np.where(slope > 0.0, (targets - zero) / slope, 0.0), -FARTHEST, FARTHEST)
-    # slope H(z) = slope (H(z) - max(z, 0)) + max(y - zero, 0): finite, however narrow the stretch.
-    excess = _area(z) - np.maximum(z, 0.0) + _area(-z) - np.maximum(-z, 0.0)
+        z = np.minimum(np.where(slope > 0.0, np.abs(targets - zero) / slope, 0.0), FARTHEST)
+    # slope (H(z) + H(-z)) = slope (H(z) + H(-z) - |z|) + |y - zero|: finite, however narrow the stretch.
+    excess = (math.sqrt(2.0) * np.exp(-0.5 * z**2) - 1.0) / math.sqrt(math.pi) - 2.0 * z * ndtr(-z)
     left = np.concatenate([[0.0], low])[stretch]
     right = np.concatenate([high, [0.0]])[stretch]
     near: Vector = whole + slope * (excess - left - right) + np.abs(targets - zero)
     return near
+
+
+def _check_order(quantiles: Matrix, steps: Matrix) -> None:
+    if np.isnan(quantiles).any():
+        raise InvalidPrediction("`quantiles` must be numbers; got nan.")
+    if steps.min(initial=0.0) < -ROUNDING * np.abs(quantiles[np.isfinite(quantiles)]).max(initial=0.0):
+        raise InvalidPrediction(f"`quantiles` must not fall; got a step of {steps.min()}.")
 
 
 def _area(z: Vector) -> Vector:

@@ -49,9 +49,10 @@ class _Wrapper(Metric, Generic[M]):
 class Windowed(_Wrapper[M]):
     """A metric of the last ``rows`` rows.
 
-    They are kept as counts of ``blocks`` blocks, of which the oldest is dropped whole when a new one begins. So the
-    window has ``rows_in_window`` rows: at most ``rows``, and less than a block less, once so many have come. With as
-    many blocks as rows it is exact. Whether rows come one by one or in portions changes nothing.
+    They are kept as counts of ``blocks`` blocks, of which the oldest is dropped whole when a new one begins. So once
+    ``rows`` rows have come, the window has ``rows_in_window`` of them: at most all, and less than a block fewer, or two
+    where ``rows`` is no multiple of ``block_rows``. With as many blocks as rows it is exact. Whether rows come one by
+    one or in portions changes nothing.
 
     >>> import numpy as np
     >>> from bayou.evaluation.metrics import MAE
