@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from bayou import OnlineClassifier, OnlineCounter, OnlineRegressor
 from bayou.errors import InvalidSpec, ShapeMismatch
@@ -102,6 +103,24 @@ def test_features_help() -> None:
     assert numbers.total.rmse.value < numbers.total.mean_rmse.value
     *_, counts = progressive(*rows_of("counts"), warm_up=10)
     assert counts.total.deviance.value < counts.total.mean_deviance.value
+
+
+def test_scores_that_need_two_classes_or_a_density() -> None:
+    model, X, y = rows_of("two classes")
+    *_, last = progressive(model, X, y)
+    given = rows_of("two classes")[0].learn_many(X, y, np.unique(y))
+    assert last.total.auc.value == pytest.approx(roc_auc_score(y, given[:, 1]), abs=1e-3)
+    assert last.total.kappa.value == pytest.approx(cohen_kappa_score(y, given.argmax(axis=1)))
+    assert "auc" in str(last)
+    *_, last = progressive(*rows_of("three classes"))
+    assert last.total.auc is None
+    assert "auc" not in last.total.metrics()
+    assert last.total.balanced_accuracy.n_classes == 3
+    *_, last = progressive(*rows_of("numbers"), warm_up=50)
+    # The score of a true normal distribution is 1 / sqrt(2) of its mean absolute error.
+    assert last.total.crps.value == pytest.approx(last.total.mae.value / np.sqrt(2.0), rel=0.05)
+    again = type(last.total).from_state(last.total.to_state())
+    assert str(Report(last.rows, last.seconds, again, last.window)) == str(last)
 
 
 def test_reports_and_progress_come_in_time() -> None:

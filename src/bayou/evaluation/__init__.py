@@ -1,7 +1,7 @@
 """Progressive validation: every row is predicted and scored before it is learnt.
 
     progressive    reports of a model along a stream
-    metrics        scores in constant memory, with standard errors
+    metrics        scores in constant memory, with standard errors: of classes, numbers, pairs of models, windows
     monitor        coverage and calibration in a window, and warnings when they are not what was promised
     promises       what monitors share
     baselines      what can be said without looking at the features
@@ -11,7 +11,68 @@
 Pictures need matplotlib, and it is loaded only for them: ``pip install "bayou[plot]"``.
 """
 
+from bayou.evaluation.metrics import (
+    AUC,
+    CRPS,
+    MAE,
+    RMSE,
+    Accuracy,
+    BalancedAccuracy,
+    Brier,
+    CalibrationError,
+    Coverage,
+    Deviance,
+    Fading,
+    Kappa,
+    KappaTemporal,
+    LogLoss,
+    McNemar,
+    Metric,
+    NegativeLogDensity,
+    PairedDifference,
+    PITHistogram,
+    Width,
+    Windowed,
+    crps_of_counts,
+    crps_of_normal,
+    crps_of_normals,
+    crps_of_quantiles,
+    mcnemar,
+    paired_difference,
+)
 from bayou.evaluation.monitor import CalibrationMonitor, CoverageMonitor
 from bayou.evaluation.progressive import Report, progressive
 
-__all__ = ["CalibrationMonitor", "CoverageMonitor", "Report", "progressive"]
+__all__ = [  # noqa: RUF022  # sorted as Python does, as in all packages
+    "AUC",
+    "Accuracy",
+    "BalancedAccuracy",
+    "Brier",
+    "CRPS",
+    "CalibrationError",
+    "CalibrationMonitor",
+    "Coverage",
+    "CoverageMonitor",
+    "Deviance",
+    "Fading",
+    "Kappa",
+    "KappaTemporal",
+    "LogLoss",
+    "MAE",
+    "McNemar",
+    "Metric",
+    "NegativeLogDensity",
+    "PITHistogram",
+    "PairedDifference",
+    "RMSE",
+    "Report",
+    "Width",
+    "Windowed",
+    "crps_of_counts",
+    "crps_of_normal",
+    "crps_of_normals",
+    "crps_of_quantiles",
+    "mcnemar",
+    "paired_difference",
+    "progressive",
+]

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Mask, Matrix, Vector
+from bayou.contracts import Mask, Matrix, State, Vector
+from bayou.errors import InvalidSpec, ModelFileError
 from bayou.evaluation.baselines import Frequencies, NoChange, RunningMean
 from bayou.evaluation.delays import LateBaseline
 from bayou.evaluation.metrics import (
+    AUC,
+    CRPS,
     MAE,
     RMSE,
     Accuracy,
+    BalancedAccuracy,
     Brier,
     CalibrationError,
     Coverage,
     Deviance,
+    Kappa,
     KappaTemporal,
     LogLoss,
     Metric,
@@ -34,8 +40,37 @@ class Scores:
     """The metrics of one kind of task."""
 
     def metrics(self) -> dict[str, Metric]:
-        """All of them, by name."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        """All of them, by name; without those that do not fit the stream."""
+        found = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: metric for name, metric in found.items() if metric is not None}
+
+    def merge(self, other: Scores) -> None:
+        """Count all that the other has counted, too."""
+        own, given = self.metrics(), other.metrics()
+        if type(other) is not type(self) or own.keys() != given.keys():
+            raise InvalidSpec(f"scores that are merged must be of one kind, {sorted(own)}; got {sorted(given)}.")
+        merged = copy.deepcopy(own)  # where one cannot be merged, none is
+        for name, metric in merged.items():
+            metric.merge(given[name])
+        self.__dict__.update(merged)
+
+    def to_state(self) -> State:
+        """All of the metrics, as data."""
+        states = {name: metric.to_state() for name, metric in self.metrics().items()}
+        arrays = {f"{name}.{key}": array for name, state in states.items() for key, array in state.arrays.items()}
+        return State({name: state.config for name, state in states.items()}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The scores that this data describes; they continue to the last bit."""
+        names = {part.name for part in fields(cls)}
+        if not set(state.config) <= names:
+            raise ModelFileError(f"{cls.__name__} must be of {sorted(names)}; got {sorted(state.config)}.")
+        found = {}
+        for name, config in state.config.items():
+            arrays = {key.partition(".")[2]: a for key, a in state.arrays.items() if key.partition(".")[0] == name}
+            found[name] = Metric.from_state(State(config, arrays))
+        return cls(**found)
 
 
 @dataclass
@@ -46,6 +81,9 @@ class ClassScores(Scores):
     log_loss: LogLoss = field(default_factory=LogLoss)
     brier: Brier = field(default_factory=Brier)
     calibration_error: CalibrationError = field(default_factory=CalibrationError)
+    balanced_accuracy: BalancedAccuracy = field(default_factory=BalancedAccuracy)
+    kappa: Kappa = field(default_factory=Kappa)
+    auc: AUC | None = None  # where there are two
     majority_accuracy: Accuracy = field(default_factory=Accuracy)
     majority_log_loss: LogLoss = field(default_factory=LogLoss)
     no_change_accuracy: Accuracy = field(default_factory=Accuracy)
@@ -53,8 +91,11 @@ class ClassScores(Scores):
 
     def update(self, given: Matrix, codes: NDArray[np.intp], frequencies: Matrix, last: NDArray[np.intp]) -> None:
         """Count more rows."""
-        for metric in (self.accuracy, self.log_loss, self.brier, self.calibration_error):
+        own = (self.accuracy, self.log_loss, self.brier, self.calibration_error, self.balanced_accuracy, self.kappa)
+        for metric in own:
             metric.update(given, codes)
+        if self.auc is not None and given.shape[1] == 2:  # a model that was taught before may know more
+            self.auc.update(given, codes)
         self.majority_accuracy.update(frequencies, codes)
         self.majority_log_loss.update(frequencies, codes)
         self.no_change_accuracy.count(last == codes)
@@ -88,11 +129,13 @@ class NumberScores(Scores):
 class RegressionScores(NumberScores):
     """Of predictive distributions with a density, which have a place for every target."""
 
+    crps: CRPS = field(default_factory=CRPS)
     pit: PITHistogram = field(default_factory=PITHistogram)
 
     def update(self, means: Vector, logs: Vector, quantiles: Matrix, targets: Vector, running: Vector) -> None:
         """Count more rows."""
         super().update(means, logs, quantiles, targets, running)
+        self.crps.update(quantiles[:, 2:], targets)
         self.pit.update(quantiles[:, 2:], targets)
 
 
@@ -144,7 +187,7 @@ class Classification(Task):
         self._due: NDArray[np.int64] | None = None
 
     def scores(self) -> ClassScores:
-        return ClassScores()
+        return ClassScores(auc=AUC() if self._classes.size <= 2 else None)
 
     def learn(self, model: Any, X: Any, y: NDArray[Any]) -> Matrix:
         probabilities: Matrix = model.learn_many(X, y, self._classes)
