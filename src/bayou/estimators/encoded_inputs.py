@@ -214,6 +214,10 @@ class EncodedInputs(BaseEstimator):
             self._widen(len(names))
             self._frame.weight[known:] = self._seen
             self.n_features_in_ = len(names)
+            self._pad_waiting(len(names))
+
+    def _pad_waiting(self, n_columns: int) -> None:
+        """Tell rows that wait for their targets with as many columns as there are now."""
 
     def _check_dict(self, x: Mapping[Hashable, Any]) -> None:
         """Raise unless every value is a number or None; where there is an encoder, unless it can be encoded."""

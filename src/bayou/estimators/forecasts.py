@@ -178,6 +178,13 @@ class LateTargets:
         """Location and scale of the targets that a bank is told."""
         return 0.0, 1.0
 
+    def _pad_waiting(self, n_columns: int) -> None:
+        """Tell rows that wait for their targets with as many columns as there are now."""
+        for id, pending in self.forecasts.waiting.items():
+            if not isinstance(pending.example, Mapping):
+                row = np.pad(pending.example, ((0, 0), (0, n_columns - pending.example.shape[1])))
+                self.forecasts.waiting[id] = pending._replace(example=row)
+
     def drop_forecast(self, id: int) -> None:
         """Wait no longer for the target of a forecast."""
         self.forecasts.waits(id)

@@ -65,7 +65,7 @@ class NumberEstimator(OnlineEstimator):
 
     def _learn_rows(self, rows: Matrix, targets: Vector, weights: Vector) -> Said:
         parts = [self._learn_part(rows[p], targets[p], weights[p]) for p in self._parts(rows, weights)]
-        said: Said = self._joined(parts)
+        said: Said = self.joined(parts)
         return said
 
     def learn_one(self, x: Mapping[Hashable, Any], y: float) -> None:

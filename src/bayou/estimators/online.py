@@ -170,7 +170,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if isinstance(rows, SparseRows):
             parts = [slice(n, n + FULL_ROWS) for n in range(0, len(rows), FULL_ROWS)]
             learnt = [self._learn_part(in_full(rows[p]), targets[p], weights[p]) for p in parts]
-            return self._joined(learnt)
+            return self.joined(learnt)
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
 
@@ -191,7 +191,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """Whether what is learnt depends on the order of rows by more than what one pass makes of it."""
         return self._bank is not None
 
-    def _joined(self, parts: list[Any]) -> Any:
+    def joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
         if parts and isinstance(parts[0], (MixedPrediction, MixedClasses)):
             return type(parts[0]).joined(parts)
@@ -346,7 +346,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
             return self._inputs.predict(self._sparse_learner, rows)
         if isinstance(rows, SparseRows):
             parts = [rows[n : n + FULL_ROWS] for n in range(0, len(rows), FULL_ROWS)]
-            return self._joined([self._predict_rows(in_full(part)) for part in parts])
+            return self.joined([self._predict_rows(in_full(part)) for part in parts])
         return self._learner_.predict_many(*self._encode(rows, NO_WEIGHTS, learn=False))
 
     def __sklearn_tags__(self) -> Any:

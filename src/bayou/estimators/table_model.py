@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,12 +28,13 @@ ESTIMATORS: dict[str, Any] = {"regression": OnlineRegressor, "count": OnlineCoun
 
 
 class Learnt(NamedTuple):
-    """What was said of rows before they were learnt: probabilities of ``classes_``, or predictions of numbers; the
-    targets, and which rows of the table had one.
+    """What was said of rows before they were learnt: probabilities of ``classes``, or predictions of numbers; the
+    targets of these rows, and which rows of the table had one. Of numbers nothing is said before the first is known.
     """
 
     said: Any
     targets: NDArray[Any]
+    classes: list[Any]
     known: Mask
 
 
@@ -70,6 +72,7 @@ class TableModel:
         self.layout: TableLayout | None = None
         self.estimator: Any = None
         self.n_rows = 0
+        self.waiting: deque[tuple[int, Any]] = deque()  # forecasts whose targets are on their way
         self.extra = State({}, {})  # what a run keeps beside the model
 
     # --- learning
@@ -97,8 +100,11 @@ class TableModel:
             options["n_waves"] = count
         return (OnlineClassifier if task in CLASSES else ESTIMATORS[task])(**options)
 
-    def learn_many(self, table: Any) -> Learnt:
-        """Learn rows; returns what was said of each before its target was used. Rows without a target are left out."""
+    def learn_many(self, table: Any, delay: int = 0) -> Learnt:
+        """Learn rows; returns what was said of each before its target was used. Rows without a target are left out.
+
+        With a ``delay`` each row is forecast when it comes, and its target is learnt so many rows later.
+        """
         rows = as_table(table)
         if self.layout is None:
             self.begin(rows)
@@ -108,7 +114,7 @@ class TableModel:
         weights = self._weights(told)
         self._check_labels(values)
         if not len(told):
-            return Learnt(None, values, known)
+            return Learnt(None, values, [], known)
         if self.layout.hashed:
             inputs = self.layout.prepared(told)
         else:
@@ -117,11 +123,37 @@ class TableModel:
             inputs = self.layout.encode(told)
             if self.begun:
                 self.estimator.add_columns(self.layout.names)
-        said = self.estimator.learn_many(inputs, values, sample_weight=weights)
-        if not self.layout.hashed:
+        if delay:
+            said, values, classes = self._learn_late(inputs, values, delay)
+        else:
+            said = self.estimator.learn_many(inputs, values, sample_weight=weights)
+            classes = self.classes
+        if not self.layout.hashed and self.begun:
             self.estimator.add_columns(self.layout.names)
         self.n_rows += len(told)
-        return Learnt(said, values, known)
+        return Learnt(said, values, classes, known)
+
+    def _learn_late(self, inputs: Any, values: NDArray[Any], delay: int) -> tuple[Any, NDArray[Any], list[Any]]:
+        """Forecast each row, and learn the targets that have come by then."""
+        said = []
+        rows = inputs.iter_rows(named=True) if hasattr(inputs, "iter_rows") else (row[None] for row in inputs)
+        for row, target in zip(rows, values.tolist(), strict=True):
+            while len(self.waiting) >= delay:
+                self.estimator.learn_late(*self.waiting.popleft())
+            issued = self.estimator.forecast_one(row)
+            self.waiting.append((issued.id, target))
+            said.append(issued.said)
+        if self.task in CLASSES:
+            classes = sorted({*self.classes, *values.tolist()})
+            return np.array([[(one or {}).get(label, 0.0) for label in classes] for one in said]), values, classes
+        parts = [one for one in said if one is not None]
+        known = np.array([one is not None for one in said])
+        return (self.estimator.joined(parts) if parts else None), values[known], []
+
+    def learn_waiting(self) -> None:
+        """Learn the targets that are on their way."""
+        while self.waiting:
+            self.estimator.learn_late(*self.waiting.popleft())
 
     def _check_labels(self, values: NDArray[Any]) -> None:
         """Raise before anything is begun, if there would be a third of two classes."""
@@ -174,11 +206,30 @@ class TableModel:
             return self.estimator.predict_proba(inputs)
         return self.estimator.predict_distribution(inputs)
 
+    def said_of(self, table: Any) -> Learnt:
+        """What is said of rows whose targets are there, which are not learnt."""
+        rows = as_table(table)
+        values, known = self.target.of(rows, self.task)
+        told = rows if known.all() else rows.filter(polars().Series(known))
+        unknown = [label for label in dict.fromkeys(values.tolist()) if label not in self.classes]
+        if self.task in CLASSES and unknown:
+            raise InvalidTarget(f"the target {self.target.text!r} must be one of {self.classes}; got {unknown[0]!r}.")
+        return Learnt(self.predict(told) if len(told) else None, values, self.classes, known)
+
     def predict_table(self, table: Any, coverage: float = 0.9) -> Any:
         """Predictions as a table: the most probable class and the probability of each, or mean and interval."""
-        library, said = polars(), self.predict(table)
+        return self._table_of(self.predict(table), self.classes, coverage)
+
+    def told_table(self, learnt: Learnt, coverage: float = 0.9) -> Any:
+        """What was said of rows before they were learnt, as a table, with their targets."""
+        if learnt.said is None:
+            return None
+        said = self._table_of(learnt.said, learnt.classes, coverage)
+        return said.with_columns(polars().Series("target", learnt.targets.tolist()))
+
+    def _table_of(self, said: Any, classes: list[Any], coverage: float) -> Any:
+        library = polars()
         if self.task in CLASSES:
-            classes = self.classes
             best = [classes[place] for place in np.argmax(said, axis=1).tolist()]
             columns = {f"probability_{label}": said[:, place] for place, label in enumerate(classes)}
             return library.DataFrame({"prediction": best, **columns})
@@ -210,6 +261,7 @@ class TableModel:
                 "budget": self.budget,
             },
             "n_rows": self.n_rows,
+            "waiting": [list(one) for one in self.waiting],
             "extra": self.extra.config,
         }
         arrays = {f"extra.{name}": array for name, array in self.extra.arrays.items()}
@@ -226,6 +278,7 @@ class TableModel:
         config, arrays = state
         model = cls(**config["params"])
         model.n_rows = int(config["n_rows"])
+        model.waiting.extend((int(id), target) for id, target in config["waiting"])
         model.extra = State(dict(config["extra"]), below("extra.", arrays))
         if "layout" in config:
             if model.task not in TASKS:

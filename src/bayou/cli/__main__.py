@@ -1,0 +1,5 @@
+"""``python -m bayou.cli``: the same as ``bayou``."""
+
+from bayou.cli import main
+
+main()

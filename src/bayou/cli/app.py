@@ -1,0 +1,233 @@
+"""The commands and their options. What they do is loaded when they are run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bayou.cli.errors import fail, told_in_one_line
+
+app = typer.Typer(
+    name="bayou",
+    help="Learn from streams in one pass: calibrated, nothing to tune.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Sources = Annotated[
+    str | None, typer.Argument(help="A file, a folder, a pattern, or - for standard input.", show_default=False)
+]
+Data = Annotated[str | None, typer.Option("--data", "-d", help="The source, as VW spells it.", show_default=False)]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="csv, tsv, parquet, ipc or json; found out if not told.", show_default=False),
+]
+OnError = Annotated[str, typer.Option("--on-error", help="Of rows that cannot be read: stop, or skip and count them.")]
+Names = Annotated[str, typer.Option(help="Columns, separated by commas.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object per report.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Model = Annotated[str | None, typer.Option("--model", "-f", help="The model file.", show_default=False)]
+ModelFile = Annotated[str, typer.Argument(help="A model file.", show_default=False)]
+Rate = Annotated[str | None, typer.Option("-l", "--learning_rate", hidden=True)]
+
+
+@app.command()
+def learn(
+    source: Sources = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="A column, or a comparison as 'delay > 15'.", show_default=False),
+    ] = None,
+    model: Model = None,
+    initial: Annotated[
+        str | None, typer.Option("--initial", "-i", help="A model to begin with.", show_default=False)
+    ] = None,
+    data: Data = None,
+    task: Annotated[str, typer.Option(help="auto, binary, multiclass, regression or count.")] = "auto",
+    delay: Annotated[int, typer.Option(help="Targets are known so many rows late.")] = 0,
+    numeric: Names = "",
+    categorical: Names = "",
+    text: Names = "",
+    time: Names = "",
+    ignore: Names = "",
+    weight: Annotated[str | None, typer.Option(help="A column of weights.", show_default=False)] = None,
+    interactions: Annotated[
+        list[str] | None, typer.Option("--interactions", "-q", help="A pair of columns, as a,b.", show_default=False)
+    ] = None,
+    basis: Annotated[str | None, typer.Option(help="fourier:300, spline or polynomial:3.", show_default=False)] = None,
+    bits: Annotated[int, typer.Option("--bits", "-b", help="Hashed rows have 2^bits weights.")] = 18,
+    hashed: Annotated[
+        bool | None, typer.Option("--hashed/--dense", help="Whether rows are hashed; found out if not told.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Microseconds per row that a model may take.", show_default=False)
+    ] = None,
+    format: Format = None,
+    on_error: OnError = "stop",
+    save_every: Annotated[
+        int | None, typer.Option(help="Save the model after so many rows, too.", show_default=False)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was broken off.")] = False,
+    predictions: Annotated[
+        str | None,
+        typer.Option("--predictions", "-p", help="Write what was said of each row here.", show_default=False),
+    ] = None,
+    test_only: Annotated[bool, typer.Option("--test-only", "-t", help="Predict and score, learn nothing.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    learning_rate: Rate = None,
+) -> None:
+    """Learn a column of a table from the others, predicting each row before it is learnt."""
+    _no_rate(learning_rate)
+    with told_in_one_line():
+        from bayou.cli.learn import Asked, run  # noqa: PLC0415  # when it is run
+
+        asked = Asked(
+            source=_one_source(source, data),
+            target=target,
+            model=model,
+            initial=initial,
+            task=task,
+            delay=delay,
+            numeric=_split(numeric),
+            categorical=_split(categorical),
+            text=_split(text),
+            time=_split(time),
+            ignore=_split(ignore),
+            weight=weight,
+            interactions=tuple(_split(pair) for pair in interactions or ()),
+            basis=basis,
+            bits=bits,
+            hashed=hashed,
+            budget=budget,
+            format=format,
+            on_error=on_error,
+            save_every=save_every,
+            resume=resume,
+            predictions=predictions,
+            test_only=test_only,
+            json=json,
+            quiet=quiet,
+        )
+        raise typer.Exit(run(asked))
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    source: Sources = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", "-p", help="A file (.csv, .parquet, .jsonl), or - for standard output.")
+    ] = "-",
+    coverage: Annotated[float, typer.Option(help="Of intervals.")] = 0.9,
+    data: Data = None,
+    format: Format = None,
+    on_error: OnError = "stop",
+) -> None:
+    """Predict each row: probabilities of classes, or numbers with intervals."""
+    with told_in_one_line():
+        from bayou.cli.predict import run  # noqa: PLC0415
+
+        run(model, _one_source(source, data), output, coverage, format, on_error)
+
+
+@app.command()
+def inspect(
+    model: ModelFile,
+    number: Annotated[int, typer.Option("--number", "-n", help="How many weights to tell.")] = 20,
+    coverage: Annotated[float, typer.Option(help="Of intervals.")] = 0.9,
+    json: Json = False,
+) -> None:
+    """What a model has learnt: weights with intervals, noise and drift, evidence, size, and what was chosen why."""
+    with told_in_one_line():
+        from bayou.cli.inspect import run  # noqa: PLC0415
+
+        run(model, number, coverage, json)
+
+
+@app.command()
+def evaluate(
+    model: ModelFile,
+    source: Sources = None,
+    against: Annotated[
+        str | None, typer.Option(help="Another model, compared on the same rows.", show_default=False)
+    ] = None,
+    learn: Annotated[bool, typer.Option("--learn/--no-learn", help="Whether rows are learnt once predicted.")] = True,
+    delay: Annotated[int, typer.Option(help="Targets are known so many rows late.")] = 0,
+    window: Annotated[int, typer.Option(help="Rows of the sliding window.")] = 1000,
+    half_life: Annotated[float, typer.Option(help="Rows after which a row counts half as much.")] = 1000.0,
+    data: Data = None,
+    format: Format = None,
+    on_error: OnError = "stop",
+    json: Json = False,
+) -> None:
+    """Score a model on a source: in all, in a sliding window, and fading; or two models against each other."""
+    with told_in_one_line():
+        from bayou.cli.evaluate import run  # noqa: PLC0415
+
+        run(model, _one_source(source, data), against, learn, delay, window, half_life, format, on_error, json)
+
+
+@app.command()
+def compare(
+    source: Sources = None,
+    target: Annotated[str, typer.Option("--target", help="A column, or a comparison as 'delay > 15'.")] = "",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--setting", "-s", help="Options of `learn`, in quotes; once per setting.", show_default=False),
+    ] = None,
+    data: Data = None,
+    format: Format = None,
+    on_error: OnError = "stop",
+    json: Json = False,
+) -> None:
+    """Two or more settings over one read of the source: -s '' -s '--basis spline' -s '--budget 5'."""
+    with told_in_one_line():
+        from bayou.cli.compare import run  # noqa: PLC0415
+
+        run(_one_source(source, data), target, setting or [], format, on_error, json)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def papers(context: typer.Context) -> None:
+    """Reproduce figures and tables of the papers: list, run NAME, run --all."""
+    from bayou.papers.__main__ import main as run  # noqa: PLC0415
+
+    raise typer.Exit(run(context.args) or 0)
+
+
+@app.command()
+def version() -> None:
+    """The version of bayou and of what it stands on."""
+    from importlib.metadata import PackageNotFoundError  # noqa: PLC0415
+    from importlib.metadata import version as of  # noqa: PLC0415
+
+    from bayou import __version__  # noqa: PLC0415
+
+    typer.echo(f"bayou {__version__}")
+    for name in ("numpy", "numba", "scipy", "scikit-learn", "polars", "pyarrow"):
+        try:
+            typer.echo(f"{name} {of(name)}")
+        except PackageNotFoundError:
+            typer.echo(f"{name} is not installed")
+
+
+def _one_source(source: str | None, data: str | None) -> str:
+    if (source is None) == (data is None):
+        raise fail("name one source: a file, a folder, a pattern, or - for standard input.")
+    return source or data or "-"
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _no_rate(rate: str | None) -> None:
+    if rate is not None:
+        typer.echo(
+            f"there is no learning rate: every step is as large as what is known allows; -l {rate} is ignored.",
+            err=True,
+        )

@@ -1,0 +1,279 @@
+"""``bayou learn``: from a file to a model in one pass, every row predicted before it is learnt."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bayou.cli.errors import STOPPED, Failed
+from bayou.cli.predict import Writer
+from bayou.cli.shown import as_json, header, line, say, scores_table, warn
+from bayou.encoders import TableEncoder
+from bayou.estimators import Budget, TableModel
+from bayou.evaluation.table_run import TableRun
+from bayou.modelfile import load, save
+from bayou.streams import Skipped, open_source
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for."""
+
+    source: str
+    target: str | None
+    model: str | None = None
+    initial: str | None = None
+    task: str = "auto"
+    delay: int = 0
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    time: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    weight: str | None = None
+    interactions: tuple[tuple[str, ...], ...] = ()
+    basis: str | None = None
+    bits: int = 18
+    hashed: bool | None = None
+    budget: float | None = None
+    format: str | None = None
+    on_error: str = "stop"
+    save_every: int | None = None
+    resume: bool = False
+    predictions: str | None = None
+    test_only: bool = False
+    json: bool = False
+    quiet: bool = False
+
+    def new_model(self) -> TableModel:
+        """A model of these settings."""
+        if self.target is None:
+            raise Failed("a new model needs a --target: a column, or a comparison as 'delay > 15'.")
+        encoder = TableEncoder(
+            numeric=self.numeric,
+            categorical=self.categorical,
+            text=self.text,
+            time=self.time,
+            ignore=self.ignore,
+            interactions=self.interactions,  # type: ignore[arg-type]  # it says what is wrong with them
+            basis=self.basis,
+            hashed=self.hashed,
+        )
+        budget = None if self.budget is None else Budget(microseconds=self.budget)
+        return TableModel(self.target, self.task, encoder, self.weight, self.bits, budget)
+
+
+def run(asked: Asked) -> int:
+    """Learn; returns the exit code."""
+    if asked.save_every is not None and (asked.save_every < 1 or asked.model is None):
+        raise Failed("--save-every must be a number of rows, at least 1, and needs a --model to save to.")
+    begun = taken_up(asked)
+    if begun is None:
+        say(f"{asked.model} has learnt all of {asked.source} already.", asked.quiet)
+        return 0
+    skipped = Skipped()
+    tables = open_source(asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped)
+    clock = Clock(begun.rows)
+    with stopping() as stopped, writing(asked, begun):
+        done = follow(asked, begun, tables, clock, stopped)
+    if done:
+        check_target(begun)
+    keep(asked, begun)
+    told(asked, begun, skipped, clock, done)
+    return 0 if done else STOPPED
+
+
+def taken_up(asked: Asked) -> TableRun | None:
+    """The run that is asked for: a new one, one that goes on with a model, or one that was broken off."""
+    name = asked.initial or asked.model
+    exists = name is not None and Path(name).exists()
+    if asked.resume:
+        if not exists:
+            return TableRun(asked.new_model(), asked.source, asked.delay)  # it was broken off before it was saved
+        model = loaded(str(name), asked.target)
+        begun = TableRun.of(model)
+        if begun.source != asked.source:
+            raise Failed(f"{name} was broken off in {begun.source}; it cannot be resumed in {asked.source}.")
+        return None if begun.finished else begun
+    if asked.initial is not None and not exists:
+        raise Failed(f"there is no model file {asked.initial}.")
+    model = loaded(str(name), asked.target) if exists else asked.new_model()
+    if asked.test_only and not exists:
+        raise Failed("-t scores a model that exists; name it with -i or --model.")
+    return TableRun(model, asked.source, asked.delay, learns=not asked.test_only)
+
+
+def loaded(name: str, target: str | None = None) -> TableModel:
+    """A model of tables from a file, of this target if one is asked for."""
+    model = load(name)
+    if not isinstance(model, TableModel):
+        raise Failed(f"{name} must hold a model of tables, as `bayou learn` saves them; got {type(model).__name__}.")
+    if target is not None and model.target.text != target:
+        raise Failed(f"{name} has learnt {model.target.text!r}, not {target!r}; name another --model.")
+    return model
+
+
+@contextmanager
+def writing(asked: Asked, begun: TableRun) -> Iterator[None]:
+    """Write down what is said of each row before it is learnt, where that is asked for."""
+    if asked.predictions is None:
+        yield
+        return
+    with Writer(asked.predictions) as writer:
+        begun.tell = lambda learnt: writer.write(begun.model.told_table(learnt))
+        yield
+
+
+class Stopped:
+    """Whether Ctrl-C was pressed; a second time ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@contextmanager
+def stopping() -> Iterator[Stopped]:
+    """Let Ctrl-C end a run between two parts."""
+    stopped = Stopped()
+    before = signal.signal(signal.SIGINT, stopped)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, stopped: Stopped) -> bool:
+    """Learn part by part, and say how it goes; whether the source came to its end."""
+    next_line, shown = 1, 0
+    with progress(asked) as show:
+        for rows in begun.over(tables, asked.save_every):
+            show(rows)
+            if rows >= next_line and begun.has_scores:
+                if not shown:
+                    introduce(asked, begun)
+                report(asked, begun, clock)
+                shown, next_line = rows, 2 * rows
+            if asked.save_every and rows % asked.save_every == 0:
+                keep(asked, begun)
+            if stopped.asked:
+                return False
+    if begun.has_scores and shown != begun.rows and not asked.json:
+        if not shown:
+            introduce(asked, begun)
+        report(asked, begun, clock)
+    return True
+
+
+class Clock:
+    """How long a run takes."""
+
+    def __init__(self, rows: int) -> None:
+        self._started, self._first = time.perf_counter(), rows
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+    def rate(self, rows: int) -> float:
+        """Rows per second."""
+        return (rows - self._first) / max(self.seconds, 1e-9)
+
+
+@contextmanager
+def progress(asked: Asked) -> Iterator[Any]:
+    """A line that moves, where there is somebody to look at it."""
+    if asked.quiet or asked.json or not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from rich.console import Console  # noqa: PLC0415  # where it is shown
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{asked.source}", total=None)
+        yield lambda rows: bar.update(task, description=f"{asked.source}: {rows:,} rows")
+
+
+def introduce(asked: Asked, begun: TableRun) -> None:
+    """What is learnt from what, said aloud."""
+    if asked.json or asked.quiet:
+        return
+    model = begun.model
+    classes = f": {', '.join(map(str, model.classes))}" if model.classes else ""
+    say(f"target: {model.target.text} ({model.task}{classes})")
+    kinds: dict[str, list[str]] = {}
+    for name, kind in model.kinds().items():
+        kinds.setdefault(kind, []).append(name)
+    for kind, names in kinds.items():
+        some = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        say(f"{kind}: {some}")
+    say(f"model: {model.summary().note.splitlines()[0]}\n")
+    say(header(model.task))
+
+
+def report(asked: Asked, begun: TableRun, clock: Clock) -> None:
+    """How it goes."""
+    values, since = begun.scores.values(), begun.since_last()
+    if asked.json:
+        say(as_json(begun.rows, clock.seconds, values), asked.quiet)
+    else:
+        say(line(begun.model.task, begun.rows, clock.rate(begun.rows), values, since), asked.quiet)
+
+
+def check_target(begun: TableRun) -> None:
+    """Raise if there was nothing to learn."""
+    model = begun.model
+    if not begun.has_scores:
+        raise Failed(
+            f"the target {model.target.text!r} must have a value in some row; got none in {begun.rows:,} rows."
+        )
+    if model.task in ("binary", "multiclass") and len(model.classes) < 2:
+        raise Failed(
+            f"the target {model.target.text!r} must have two values at least; "
+            f"got {model.classes[0]!r} in all {begun.rows:,} rows."
+        )
+    if begun.scores.is_constant:
+        raise Failed(f"the target {model.target.text!r} must vary; it is the same in all {begun.rows:,} rows.")
+
+
+def keep(asked: Asked, begun: TableRun) -> None:
+    """Save the model, with all that the run knows."""
+    if asked.model is not None and not asked.test_only:
+        begun.keep()
+        save(begun.model, asked.model)
+
+
+def told(asked: Asked, begun: TableRun, skipped: Skipped, clock: Clock, done: bool) -> None:
+    """The end: scores, what was skipped, where the model is."""
+    values = begun.scores.values() if begun.has_scores else {}
+    left_out = {"skipped": skipped.count, "without_target": begun.without_target}
+    if asked.json:
+        say(as_json(begun.rows, clock.seconds, values, task=begun.model.task, final=True, **left_out), asked.quiet)
+    elif not asked.quiet:
+        say("")
+        if values:
+            say(scores_table(values, begun.scores.errors()))
+        if begun.without_target:
+            say(f"{begun.without_target:,} rows without a target were not learnt")
+        if begun.has_scores:
+            say("\n".join(begun.model.summary().note.splitlines()[1:4]))
+    if skipped.count:
+        warn(str(skipped))
+    if asked.model is not None and not asked.test_only:
+        where = f"saved to {asked.model}" if done else f"stopped after {begun.rows:,} rows; saved to {asked.model}"
+        hint = "" if done else "; go on with --resume"
+        warn(where + hint)
+    elif not done:
+        warn(f"stopped after {begun.rows:,} rows; nothing was saved, as no --model was named")

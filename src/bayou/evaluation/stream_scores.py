@@ -1,0 +1,253 @@
+"""Scores along a stream that need nothing but what was said of each row: classes may appear at any time.
+
+Numbers are judged by the place of each target in what was predicted, which costs less than intervals: a target lies in
+the central 90 % where 5 to 95 % of the distribution is below it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayou.contracts import Matrix, State, Vector
+from bayou.errors import ModelFileError
+from bayou.evaluation.metrics import (
+    AUC,
+    MAE,
+    RMSE,
+    Accuracy,
+    Brier,
+    CalibrationError,
+    Coverage,
+    KappaTemporal,
+    LogLoss,
+    Metric,
+    NegativeLogDensity,
+)
+
+LEVEL = 0.9
+PLACES = 20  # bins of the places of targets
+RESIDUALS = np.linspace(-5.0, 5.0, 41)  # edges, in deviations
+
+
+class StreamScores(ABC):
+    """Metrics of a model beside those of what can be said without looking at the inputs."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, Metric] = self._fresh()
+        self.window: dict[str, Metric] = self._fresh()
+        self.rows = 0
+
+    @abstractmethod
+    def _fresh(self) -> dict[str, Metric]:
+        """The metrics, of no rows yet."""
+
+    @abstractmethod
+    def update(self, said: Any, targets: NDArray[Any], classes: list[Any]) -> None:
+        """Count rows: what was said of each, and what came."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all targets were one number."""
+        return False
+
+    def values(self) -> dict[str, float]:
+        """Each score of all rows."""
+        return {name: metric.value for name, metric in self.metrics.items()}
+
+    def errors(self) -> dict[str, float]:
+        """The standard error of each."""
+        return {name: metric.standard_error for name, metric in self.metrics.items()}
+
+    def close_window(self) -> dict[str, float]:
+        """The scores of the rows since this was last asked."""
+        found = {name: metric.value for name, metric in self.window.items()}
+        self.window = self._fresh()
+        return found
+
+    def to_state(self) -> State:
+        """All but the window, as data."""
+        states = {name: metric.to_state() for name, metric in self.metrics.items()}
+        arrays = {f"{name}.{key}": array for name, state in states.items() for key, array in state.arrays.items()}
+        config = {"metrics": {name: state.config for name, state in states.items()}, "rows": self.rows}
+        return State(config | self._baselines(), arrays | self._arrays())
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The scores that this data describes."""
+        scores = cls()
+        scores.rows = int(state.config["rows"])
+        if state.config["metrics"].keys() != scores.metrics.keys():
+            raise ModelFileError(f"scores must be {list(scores.metrics)}; got {list(state.config['metrics'])}.")
+        for name, config in state.config["metrics"].items():
+            arrays = {k.removeprefix(f"{name}."): a for k, a in state.arrays.items() if k.startswith(f"{name}.")}
+            scores.metrics[name] = Metric.from_state(State(config, arrays))
+        scores._load(state)
+        return scores
+
+    @abstractmethod
+    def _baselines(self) -> dict[str, Any]:
+        """What the baselines know."""
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """What else is counted."""
+        return {}
+
+    @abstractmethod
+    def _load(self, state: State) -> None:
+        """Take up what the baselines knew."""
+
+
+class ClassStream(StreamScores):
+    """Of probabilities of classes. One that comes for the first time had as much as each of the known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[Any, float] = {}
+        self._last: Any = None
+
+    def _fresh(self) -> dict[str, Metric]:
+        return {
+            "log_loss": LogLoss(),
+            "accuracy": Accuracy(),
+            "ece": CalibrationError(),
+            "brier": Brier(),
+            "auc": AUC(),
+            "majority_log_loss": LogLoss(),
+            "majority_accuracy": Accuracy(),
+            "no_change_accuracy": Accuracy(),
+            "kappa_temporal": KappaTemporal(),
+        }
+
+    def update(self, said: Any, targets: NDArray[Any], classes: list[Any]) -> None:
+        if not len(targets):
+            return
+        place = {label: code for code, label in enumerate(classes)}
+        codes = np.array([place[label] for label in targets.tolist()], dtype=np.intp)
+        given = _with_new_ones(np.asarray(said), codes)
+        majority = self._frequencies(codes, classes)
+        first = place.get(self._last, -1) if self._last is not None else -1
+        last = np.concatenate([[first], codes[:-1]])
+        self._last = classes[codes[-1]]
+        if len(classes) == 1:  # nothing to tell apart yet
+            given, majority = (np.column_stack([part, 0.0 * part]) for part in (given, majority))
+        for part in (self.metrics, self.window):
+            for name in ("log_loss", "accuracy", "ece", "brier"):
+                part[name].update(given, codes)  # type: ignore[attr-defined]  # of metrics of classes
+            if given.shape[1] == 2:
+                part["auc"].update(given, codes)  # type: ignore[attr-defined]
+            for name in ("majority_log_loss", "majority_accuracy"):
+                part[name].update(majority, codes)  # type: ignore[attr-defined]
+            part["no_change_accuracy"].count(last == codes)  # type: ignore[attr-defined]
+            part["kappa_temporal"].update(given, codes, last)  # type: ignore[attr-defined]
+        self.rows += len(codes)
+
+    def _frequencies(self, codes: NDArray[np.intp], classes: list[Any]) -> Matrix:
+        """The classes as often as they came before each row, each counted once more."""
+        counts = np.array([1.0 + self._counts.get(label, 0.0) for label in classes])
+        came = np.arange(counts.size) == codes[:, None]
+        after = counts + np.cumsum(came, axis=0)
+        self._counts = {label: float(count - 1.0) for label, count in zip(classes, after[-1], strict=True)}
+        before = after - came
+        shares: Matrix = before / before.sum(axis=1, keepdims=True)
+        return shares
+
+    def _baselines(self) -> dict[str, Any]:
+        return {"counts": [[label, count] for label, count in self._counts.items()], "last": self._last}
+
+    def _load(self, state: State) -> None:
+        self._counts = {label: float(count) for label, count in state.config["counts"]}
+        self._last = state.config["last"]
+
+
+def _with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
+    """Rows of a class that nobody knew of: it had as much as each of the known, which share the rest."""
+    rows = np.arange(len(codes))
+    new = given[rows, codes] <= 0.0
+    if new.any():
+        given = given.copy()
+        known = np.maximum((given[new] > 0.0).sum(axis=1), 1)
+        given[new] *= (known / (known + 1.0))[:, None]
+        given[rows[new], codes[new]] = 1.0 / (known + 1.0)
+    return given
+
+
+class NumberStream(StreamScores):
+    """Of predictive distributions of numbers."""
+
+    counts_only = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sum, self._last = 0.0, 0.0
+        self._low, self._high = math.inf, -math.inf
+        self.places = np.zeros(PLACES)
+        self.residuals = np.zeros(RESIDUALS.size - 1)
+
+    def _fresh(self) -> dict[str, Metric]:
+        return {
+            "rmse": RMSE(),
+            "mae": MAE(),
+            "nlpd": NegativeLogDensity(),
+            "coverage": Coverage(LEVEL),
+            "mean_rmse": RMSE(),
+            "no_change_rmse": RMSE(),
+        }
+
+    def update(self, said: Any, targets: NDArray[Any], classes: list[Any]) -> None:
+        if not len(targets):
+            return
+        came = np.asarray(targets, dtype=np.float64)
+        means, logs = np.atleast_1d(said.mean), np.atleast_1d(said.log_probability(came))
+        below = np.atleast_1d(said.cumulative(came))
+        above = np.atleast_1d(said.cumulative(came - 1.0)) if self.counts_only else below
+        inside = (below >= 0.5 - 0.5 * LEVEL) & (above <= 0.5 + 0.5 * LEVEL)
+        running = (self._sum + np.concatenate([[0.0], np.cumsum(came)[:-1]])) / np.maximum(
+            self.rows + np.arange(len(came)), 1.0
+        )
+        last = np.concatenate([[self._last], came[:-1]])
+        for part in (self.metrics, self.window):
+            part["rmse"].update(means, came)  # type: ignore[attr-defined]  # of metrics of numbers
+            part["mae"].update(means, came)  # type: ignore[attr-defined]
+            part["nlpd"].update(logs)  # type: ignore[attr-defined]
+            part["coverage"].count(inside)  # type: ignore[attr-defined]
+            part["mean_rmse"].update(running, came)  # type: ignore[attr-defined]
+            part["no_change_rmse"].update(last, came)  # type: ignore[attr-defined]
+        middle = 0.5 * (below + above)  # of counts, the middle of the step
+        self.places += np.bincount(np.minimum((middle * PLACES).astype(np.intp), PLACES - 1), minlength=PLACES)
+        deviations = (came - means) / np.sqrt(np.maximum(np.atleast_1d(said.variance), 1e-300))
+        self.residuals += np.histogram(np.clip(deviations, -4.999, 4.999), RESIDUALS)[0]
+        self._low, self._high = min(self._low, float(came.min())), max(self._high, float(came.max()))
+        self._sum, self._last, self.rows = self._sum + float(came.sum()), float(came[-1]), self.rows + len(came)
+
+    @property
+    def is_constant(self) -> bool:
+        return self._low == self._high
+
+    def _baselines(self) -> dict[str, Any]:
+        return {"sum": self._sum, "last": self._last, "low": self._low, "high": self._high}
+
+    def _arrays(self) -> dict[str, Vector]:
+        return {"places": self.places, "residuals": self.residuals}
+
+    def _load(self, state: State) -> None:
+        self._sum, self._last, self._low, self._high = (float(state.config[n]) for n in ("sum", "last", "low", "high"))
+        self.places[...], self.residuals[...] = state.arrays["places"], state.arrays["residuals"]
+
+
+class CountStream(NumberStream):
+    """Of predictive distributions of counts: an interval covers a whole step."""
+
+    counts_only = True
+
+
+KINDS: dict[str, type[StreamScores]] = {
+    "binary": ClassStream,
+    "multiclass": ClassStream,
+    "regression": NumberStream,
+    "count": CountStream,
+}
