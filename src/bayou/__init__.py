@@ -89,7 +89,18 @@ if TYPE_CHECKING:
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
     from bayou.sparse_learner import SparseLearner
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
-    from bayou.streams import read_csv, read_parquet
+    from bayou.streams import (
+        Skipped,
+        column_types,
+        open_source,
+        read_arrow,
+        read_csv,
+        read_ipc,
+        read_json_lines,
+        read_libsvm,
+        read_parquet,
+        read_vw,
+    )
 
 __version__ = "0.1.0"
 
@@ -161,6 +172,7 @@ __all__ = [
     "ScheduledPoint",
     "ShiftedPerceptron",
     "ShiftedPoint",
+    "Skipped",
     "Softmax",
     "SparseDiagonalGaussian",
     "SparseLearner",
@@ -178,9 +190,16 @@ __all__ = [
     "Variational",
     "VariationalPerceptron",
     "Waves",
+    "column_types",
     "load",
+    "open_source",
+    "read_arrow",
     "read_csv",
+    "read_ipc",
+    "read_json_lines",
+    "read_libsvm",
     "read_parquet",
+    "read_vw",
     "save",
 ]
 
@@ -211,7 +230,8 @@ _NAMES = {
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
     "sparse_learner": "SparseLearner",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
-    "streams": "read_csv read_parquet",
+    "streams": "Skipped column_types open_source read_arrow read_csv read_ipc read_json_lines read_libsvm read_parquet "
+    "read_vw",
 }
 _HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
 

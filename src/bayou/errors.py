@@ -10,6 +10,7 @@
     ├── ModelFileError(ValueError)     a model file that is damaged, foreign or too new
     └── StreamError(ValueError)        a file of rows that is missing, damaged, empty or of other columns
     CalibrationWarning(UserWarning)    probabilities or intervals that do not keep what they promise
+    SkippedRows(UserWarning)           rows that a stream left out, where no one asked for the list
     SlowSchedule(UserWarning)          steps that become small too soon for the error to fall as fast as it could
 
 Every message names the thing, what was required and what came. An error leaves the model as it was.
@@ -54,6 +55,10 @@ class StreamError(BayouError, ValueError):
 
 class CalibrationWarning(UserWarning):
     """Probabilities or intervals that do not keep what they promise."""
+
+
+class SkippedRows(UserWarning):
+    """Rows that a stream left out, where no one asked for the list."""
 
 
 class SlowSchedule(UserWarning):

@@ -1,18 +1,73 @@
-"""The files that a path names, in order, and what polars says of them."""
+"""The files that a path names, in order, streams of bytes as such, and what polars says of them."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from bayou.errors import BayouError, InvalidSpec, StreamError
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+STANDARD_INPUT = "-"
+
+
+class Piped(io.RawIOBase):
+    """Bytes that come once, front to back, and can be looked at before they are read: standard input, a socket."""
+
+    def __init__(self, stream: Any, name: str = "standard input") -> None:
+        self.stream, self.name, self._ahead = stream, name, b""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int, until: Callable[[bytes], Any] | None = None) -> bytes:
+        """The next bytes, which stay where they are: so many, fewer at the end or where ``until`` is true of them."""
+        while len(self._ahead) < size and not (until and until(self._ahead)):
+            more = self._more(size - len(self._ahead), at_once=True)
+            if not more:
+                break
+            self._ahead += more
+        return self._ahead
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, fewer at the end only; all that are left where no size is told."""
+        pieces, size = [self._ahead], sys.maxsize if size is None or size < 0 else size
+        if len(self._ahead) >= size:
+            piece, self._ahead = self._ahead[:size], self._ahead[size:]
+            return piece
+        self._ahead, left = b"", size - len(pieces[0])
+        while left and (more := self._more(min(left, 2**24))):
+            pieces.append(more)
+            left -= len(more)
+        return b"".join(pieces)
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _more(self, size: int, at_once: bool = False) -> bytes:
+        """What a pipe has is taken at once where one looks ahead only: its other end may wait for us."""
+        read = getattr(self.stream, "read1", self.stream.read) if at_once else self.stream.read
+        more = read(size)
+        if not isinstance(more, bytes | bytearray | memoryview):
+            raise StreamError(
+                f"{self.name} must be a stream of bytes; got {type(more).__name__}: open it with mode 'rb'."
+            )
+        return bytes(more)
+
+
+File = Path | Piped
+Place = str | os.PathLike[str] | IO[bytes] | Piped
+Source = Place | Sequence[Place]
 
 
 # The allocator that polars brings gives memory back within a second, only to ask for it anew with the next block of
@@ -35,10 +90,21 @@ def polars() -> Any:
     return pl
 
 
-def files(source: Source, endings: Sequence[str]) -> list[Path]:
-    """One file; all with such endings of a folder and its subfolders, or all that match a pattern, by name; a list."""
+def files(source: Source, endings: Sequence[str]) -> list[Any]:
+    """One file; all with such endings of a folder and its subfolders, or all that match a pattern, by name; a list.
+
+    "-" is standard input, and what can be read from is a stream of bytes.
+    """
+    if isinstance(source, Piped):
+        return [source]
+    if hasattr(source, "read"):
+        return [Piped(source, str(getattr(source, "name", "the stream")))]
     if not isinstance(source, str | os.PathLike):
+        if not isinstance(source, Sequence):
+            raise InvalidSpec(f"`path` must be a path, a stream of bytes or a list of these; got {source!r}.")
         return [file for each in source for file in files(each, endings)]
+    if source == STANDARD_INPUT:
+        return [Piped(sys.stdin.buffer)]
     path = Path(source)
     if path.is_file():
         return [path]
@@ -54,6 +120,13 @@ def files(source: Source, endings: Sequence[str]) -> list[Path]:
     return sorted(found)
 
 
+def no_rows(source: Any, n_skipped: int = 0) -> StreamError:
+    """What is said of a source without rows."""
+    what = "all of them were skipped" if n_skipped else "which has none"
+    said = repr(source) if isinstance(source, list | tuple) else repr(str(source))
+    return StreamError(f"`path` must name files of at least one row; got {said}, {what}.")
+
+
 def _is_hidden(part: str) -> bool:
     """As Spark marks what is not data: `_SUCCESS`, `.crc`."""
     return part.startswith((".", "_"))
@@ -64,7 +137,7 @@ def check_chunk_rows(chunk_rows: int) -> None:
         raise InvalidSpec(f"`chunk_rows` must be a whole number, at least 1; got {chunk_rows!r}.")
 
 
-def checked_columns(file: Path, present: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+def checked_columns(file: File | str, present: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
     """The wanted columns, or all that are there."""
     if isinstance(wanted, str):
         raise InvalidSpec(f"`columns` must be a list of names; got {wanted!r}.")
@@ -74,7 +147,7 @@ def checked_columns(file: Path, present: Sequence[str], wanted: Sequence[str] | 
     return list(present if wanted is None else wanted)
 
 
-def check_schema(file: Path, schema: Any, first: Any) -> None:
+def check_schema(file: File | str, schema: Any, first: Any) -> None:
     """Later files have the columns and types of the first."""
     for name, kind in first.items():
         if schema[name] != kind:
@@ -88,7 +161,7 @@ def evenly(n_rows: int, most: int) -> Iterator[slice]:
 
 
 @contextmanager
-def told_plainly(file: Path, requirement: str) -> Iterator[None]:
+def told_plainly(file: File | str, requirement: str) -> Iterator[None]:
     """What goes wrong in a reader, in one line and with the name of the file."""
     try:
         yield

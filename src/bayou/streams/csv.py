@@ -5,22 +5,24 @@ A file is read in blocks of bytes that end where a row ends: polars alone would 
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from bayou.errors import InvalidSpec, StreamError
+from bayou.numerics.broken_rows import BrokenRow, Skipped, told_rows
+from bayou.numerics.byte_blocks import BYTE_ORDER_MARK, WHOLE, count_byte, count_outside_quotes, opened, with_packed
+from bayou.numerics.column_types import polars_types
+from bayou.numerics.csv_rows import gone_through, parsed
 from bayou.numerics.files import (
+    File,
     Source,
     check_chunk_rows,
     check_schema,
     checked_columns,
     evenly,
     files,
+    no_rows,
     polars,
     told_plainly,
 )
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 FIRST = 10_000  # rows that types are guessed from, as far as they are in the first block
 BLOCK = 2**23  # bytes
 LONGEST = 2**26  # bytes of a row in quotes; beyond that, a quote is taken to be left open
-ENDINGS = [f"{kind}{packed}" for kind in (".csv", ".tsv") for packed in ("", ".gz", ".zst")]
+ENDINGS = with_packed([".csv", ".tsv"])
 
 
 def read_csv(
@@ -40,80 +42,83 @@ def read_csv(
     columns: Sequence[str] | None = None,
     types: Mapping[str, Any] | None = None,
     chunk_rows: int = 65_536,
+    on_error: str = "stop",
+    skipped: Skipped | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Tables of at most ``chunk_rows`` rows, in the order of the rows: of a file, a folder, a pattern or a list.
 
-    The first line names the columns. ``types`` says the polars type of some columns, as ``{"zip": polars.String}``;
-    those of the others are guessed from the first 10,000 rows of the first file, and the schema of the first table says
-    how. Empty fields are missing, and so are fields that a row has too few. Files may be packed by gzip or zstd. Raises
-    `StreamError` where a file is missing, damaged, without the ``columns`` that are wanted, where a later row is not of
-    the types, or where there are no rows at all.
+    The first line names the columns. ``types`` says the polars type of some columns, as ``{"zip": polars.String}``, or
+    a word for it, as ``{"zip": "category"}``; those of the others are guessed from the first 10,000 rows of the first
+    file, and the schema of the first table says how. Empty fields are missing; empty lines are no rows, but of a single
+    column. Files may be packed by gzip or zstd; "-" is standard input. Raises `StreamError` where a file is missing,
+    damaged, without the ``columns`` that are wanted, or where there are no rows at all. A row that is not of the types,
+    has too many or too few fields, is not UTF-8 or leaves a quote open stops the stream after the rows before it; with
+    ``on_error="skip"`` it is left out and told to ``skipped``.
     """
     library = polars()
     check_chunk_rows(chunk_rows)
-    if len(separator.encode()) != 1:
+    if len(separator.encode()) != 1 or separator in '"\r\n':
         raise InvalidSpec(f"`separator` must be one character of ASCII; got {separator!r}.")
-    some, schema, wanted = False, dict(types or {}), columns
-    for number, file in enumerate(files(path, ENDINGS)):
-        blocks, row = _blocks(file), 0
-        head = next(blocks, b"")
-        present = _guessed(library, file, head, separator, schema)
-        checked_columns(file, list(present), list(schema) if number == 0 else wanted)
-        wanted = checked_columns(file, list(present), wanted)
-        schema = schema if number else dict(present)
-        check_schema(file, present, {name: schema[name] for name in wanted})
-        for block in chain([head[_first_line(head) :]], blocks):
-            _check_end(file, block, separator, len(present))
-            with told_plainly(file, f"of rows of the same types, from row {row:,} on"):
-                table = _table(library, block, separator, present, wanted)
-            some, row = some or len(table) > 0, row + len(table)
-            yield from (table[part].rechunk() for part in evenly(len(table), chunk_rows))
-    if not some:
-        raise StreamError(f"`path` must name files of at least one row; got {str(path)!r}, which has none.")
+    some, schema, wanted = False, polars_types(types), columns
+    with told_rows(on_error, skipped) as teller:
+        for number, file in enumerate(files(path, ENDINGS)):
+            left: list[bytes] = []
+            blocks = _blocks(file, left)
+            head, is_all = next(blocks, (b"", True))
+            begin = _header(head)
+            present = _guessed(library, file, head[begin:], separator, schema)
+            checked_columns(file, list(present), list(schema) if number == 0 else wanted)
+            wanted = checked_columns(file, list(present), wanted)
+            schema = schema if number else dict(present)
+            check_schema(file, present, {name: schema[name] for name in wanted})
+            end = begin + _first_line(head[begin:])
+            row, line = 1, 1 + head.count(b"\n", 0, end)
+            for block, is_last in chain([(head[end:], is_all)], blocks):
+                table, broken, rest = _rows(library, block, separator, present, wanted, is_last)
+                left.append(rest)
+                given = table[: teller.given(len(table), broken)]
+                some = some or len(given) > 0
+                yield from (given[part].rechunk() for part in evenly(len(given), chunk_rows))
+                teller.tell(file, row, line, broken)
+                row, line = row + len(table) + len(broken), line + count_byte(block, b"\n") - rest.count(b"\n")
+        if not some:
+            raise no_rows(path, teller.skipped.count)
 
 
-def _blocks(file: Path) -> Iterator[bytes]:
-    """The bytes of a file, cut where rows end."""
+def _blocks(file: File, left: list[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The bytes of a file, cut where rows end, and whether they are the last; what is ``left`` comes again."""
     text = b""
-    with _opened(file) as opened:
+    with opened(file) as source:
         while True:
-            with told_plainly(file, "a whole text file"):
-                more = opened.read(BLOCK)
+            with told_plainly(file, WHOLE):
+                more = source.read(BLOCK)
             text += more
             cut = _last_end(text) if more else len(text)
             if cut:
-                yield text[:cut]
-                text = text[cut:]
+                yield text[:cut], not more
+                text = b"".join(left) + text[cut:]
+                left.clear()
             if not more:
                 return
 
 
-@contextmanager
-def _opened(file: Path) -> Iterator[IO[bytes] | Any]:
-    if file.name.endswith(".gz"):
-        with gzip.open(file) as unpacked:
-            yield unpacked
-    elif file.name.endswith(".zst"):
-        try:
-            import pyarrow as pa  # noqa: PLC0415  # an extra
-        except ImportError as error:
-            raise ImportError('.zst is read with pyarrow, which is missing: pip install "bayou[tables]"') from error
-        with pa.CompressedInputStream(str(file), "zstd") as unpacked:
-            yield unpacked
-    else:
-        with file.open("rb") as plain:
-            yield plain
-
-
 def _last_end(text: bytes) -> int:
     """Just after the last end of line that is not in quotes; 0 where there is none yet."""
-    quotes, end = text.count(b'"'), len(text)
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    quotes, end = count_byte(text, b'"'), len(text)
     while (before := text.rfind(b"\n", 0, end)) >= 0:
         quotes -= text.count(b'"', before, end)
         if quotes % 2 == 0:
             return before + 1
         end = before
     return text.rfind(b"\n") + 1 if len(text) > LONGEST else 0
+
+
+def _header(text: bytes) -> int:
+    """Where the line of names begins: after a mark of the order of bytes, and after lines that are empty."""
+    text_begins = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    return len(text) - len(text[text_begins:].lstrip(b"\r\n"))
 
 
 def _first_line(text: bytes) -> int:
@@ -124,7 +129,7 @@ def _first_line(text: bytes) -> int:
     return end or len(text)
 
 
-def _guessed(library: Any, file: Path, head: bytes, separator: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _guessed(library: Any, file: File, head: bytes, separator: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The type of each column."""
     with told_plainly(file, "a text file with a line of names and rows of values"):
         names = library.scan_csv(head, separator=separator, infer_schema_length=0).collect_schema().names()
@@ -134,17 +139,26 @@ def _guessed(library: Any, file: Path, head: bytes, separator: str, known: Mappi
     return found
 
 
-def _table(library: Any, block: bytes, separator: str, schema: Mapping[str, Any], columns: Sequence[str]) -> Any:
-    if not block:
-        return library.DataFrame(schema=schema)
-    return library.scan_csv(block, separator=separator, has_header=False, schema=schema).select(columns).collect()
+def _rows(
+    library: Any, block: bytes, separator: str, schema: Mapping[str, Any], columns: Sequence[str], is_last: bool
+) -> tuple[Any, list[BrokenRow], bytes]:
+    """The rows of a block, and those that cannot be read, which are looked for only where there are any.
+
+    Quotes that are left open mislead where a block is cut: a row that goes on after it is what is left of the block.
+    """
+    try:
+        with told_plainly("a block", "readable"):
+            table = parsed(library, block, separator, schema, columns)
+    except StreamError:
+        table = None
+    if table is not None and _are_whole(block, separator, table, list(schema)):
+        return table, [], b""
+    may_go_on = not is_last and len(block) <= LONGEST
+    return gone_through(library, block, separator, schema, columns, may_go_on)
 
 
-def _check_end(file: Path, block: bytes, separator: str, n_columns: int) -> None:
-    """A file that was cut off ends within a row, whose last fields polars would take as missing."""
-    line = block.rpartition(b"\n")[2]
-    if not line or b'"' in line:
-        return
-    n_fields = len(next(csv.reader([line.decode("utf-8", "replace")], delimiter=separator)))
-    if n_fields < n_columns:
-        raise StreamError(f"{file} must end with a whole row of {n_columns} fields; got {n_fields}: was it cut off?")
+def _are_whole(block: bytes, separator: str, table: Any, names: Sequence[str]) -> bool:
+    """Whether no row has too few fields, whose last polars would take as missing."""
+    if len(names) == 1 or (names[-1] in table.columns and not table[names[-1]].null_count()):
+        return True
+    return count_outside_quotes(block, separator.encode()) == len(table) * (len(names) - 1)
