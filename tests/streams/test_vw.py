@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +93,12 @@ WRONG = {
     "1 -2 |f a": "must have a finite label and an importance of 0 or more",
     "1e999 |f a": "must have a finite label and an importance of 0 or more",
     "1 |f :3": "must have a name for each feature: those without are not supported; got ':3'",
-    "1 |f a:": "must have features as name or name:value; got 'a:'",
-    "1 |f a:1:2": "must have features as name or name:value; got 'a:1:2'",
+    "1 |f a:": "must have features as name or name:value; got '' as value of 'f^a'",
+    "1 |f a:1:2": "must have features as name or name:value; got '1:2' as value of 'f^a'",
     "1 |f a:nan": "must have a finite value of 'f^a'; got 'nan'",
     "1 |f a:1e999": "must have a finite value of 'f^a'; got '1e999'",
+    "1 |f a:1e308 a:1e308": "must have a finite value of 'f^a'; got '1e308'",
+    "1 |f a:1 a:red": "must have text in 'f^a' once; got 1.0 and 'red'",
     "1 |f:x a": "must have a number as scale of the namespace 'f'; got 'x'",
     "1 |f:2 a:red": "must have numbers in a namespace with a scale: text has none; got 'red' in 'f^a'",
     "1 |f a:red a:blue": "must have text in 'f^a' once; got 'red' and 'blue'",
@@ -151,3 +155,30 @@ def test_whatever_the_bytes_there_are_rows_or_a_stream_error(data: st.DataObject
                 assert all(math.isfinite(v) for row in chunk.features for v in row.values() if not isinstance(v, str))
         except StreamError:
             continue
+
+
+MEMORY = """
+from pathlib import Path
+from bayou import read_vw
+
+def peak():
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+
+for path in ({few!r}, {few!r}, {many!r}):
+    print(sum(len(chunk.labels) for chunk in read_vw(path)), peak())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+def test_memory_is_flat_in_the_number_of_rows(tmp_path: Path, run_python: Callable[..., str]) -> None:
+    """The many are 100,000 dicts more than the few, which take 120 MB."""
+    line = b"1 |f " + b" ".join(b"name%d:%d.5" % (k, k) for k in range(12)) + b"\n"
+    few, many = tmp_path / "few.vw", tmp_path / "many.vw"
+    few.write_bytes(line * 30_000)
+    many.write_bytes(line * 130_000)
+    printed = run_python(MEMORY.format(few=str(few), many=str(many)))
+    (_, _), (rows, before), (more, after) = (map(float, each.split()) for each in printed.splitlines())
+    assert (rows, more) == (30_000, 130_000)
+    assert after - before < 30.0

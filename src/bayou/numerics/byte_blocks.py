@@ -18,6 +18,7 @@ from bayou.numerics.files import File, Piped, told_plainly
 
 BLOCK = 2**23  # bytes
 LONGEST = 2**26  # bytes of a line
+PIECE = 2**16  # bytes
 PACKED = ("", ".gz", ".zst")
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 WHOLE = "a whole text file"
@@ -59,13 +60,13 @@ def unpacked(file: File) -> Any:
     return file if isinstance(file, Piped) else file.open("rb")
 
 
-def line_blocks(file: File) -> Iterator[bytes]:
-    """The bytes of a file, cut where lines end."""
+def line_blocks(file: File, most: int = LONGEST) -> Iterator[bytes]:
+    """The bytes of a file, cut where lines end; read so many at a time, or as many as a block has."""
     text = b""
     with opened(file) as source:
         while True:
             with told_plainly(file, WHOLE):
-                more = source.read(BLOCK)
+                more = source.read(min(BLOCK, most))
             text += more
             cut = text.rfind(b"\n") + 1 if more else len(text)
             if cut:
@@ -78,8 +79,9 @@ def line_blocks(file: File) -> Iterator[bytes]:
 
 
 def count_byte(block: bytes, byte: bytes) -> int:
-    """How often a byte comes, quicker than bytes count."""
-    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == byte[0]))
+    """How often a byte comes, quicker than bytes count: by pieces that stay in the cache."""
+    text = np.frombuffer(block, np.uint8)
+    return sum(int(np.count_nonzero(text[k : k + PIECE] == byte[0])) for k in range(0, len(text), PIECE))
 
 
 def count_outside_quotes(block: bytes, byte: bytes) -> int:
@@ -96,8 +98,13 @@ def count_outside_quotes(block: bytes, byte: bytes) -> int:
 
 
 def _bits(block: bytes, byte: bytes) -> Any:
-    bits = np.packbits(np.frombuffer(block, np.uint8) == byte[0], bitorder="little")
-    return np.concatenate([bits, np.zeros(-len(bits) % 8, np.uint8)]).view("<u8").astype(np.uint64)
+    text = np.frombuffer(block, np.uint8)
+    words = np.zeros(-(-len(text) // 64), "<u8")
+    bits = words.view(np.uint8)
+    for k in range(0, len(text), PIECE):
+        piece = np.packbits(text[k : k + PIECE] == byte[0], bitorder="little")
+        bits[k // 8 : k // 8 + len(piece)] = piece
+    return words.astype(np.uint64, copy=False)
 
 
 @contextmanager

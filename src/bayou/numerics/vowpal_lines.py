@@ -72,24 +72,32 @@ def _add_namespace(text: str, features: dict[str, float | str]) -> None:
         name, colon, told = words.pop(0).partition(":")
         if colon:
             scale = _number(told, f"must have a number as scale of the namespace {name!r}")
+    prefix = f"{name}^" if name else ""
     for word in words:
         feature, colon, told = word.partition(":")
+        key, value = prefix + feature, scale
         if not feature:
             raise BrokenLine(f"must have a name for each feature: those without are not supported; got {shown(word)}")
-        key = f"{name}^{feature}" if name else feature
-        if colon and (not told or ":" in told):
-            raise BrokenLine(f"must have features as name or name:value; got {shown(word)}")
-        if colon and not NUMBER.fullmatch(told) and not NOT_FINITE.fullmatch(told):
-            _add_text(key, told, scale, features)
-            continue
-        value = scale * (_number(told, f"must have a finite value of {key!r}") if colon else 1.0)
-        before = features.get(key, 0.0)
-        if isinstance(before, str):
-            raise BrokenLine(f"must have a number or text in {key!r}, not both; got {shown(word)}")
-        features[key] = before + value
+        if colon:
+            if not NUMBER.fullmatch(told):
+                _add_text(key, told, scale, features)
+                continue
+            value *= float(told)
+        if key in features:
+            before = features[key]
+            if isinstance(before, str):
+                raise BrokenLine(f"must have a number or text in {key!r}, not both; got {shown(word)}")
+            value += before
+        if not -math.inf < value < math.inf:
+            raise BrokenLine(f"must have a finite value of {key!r}; got {shown(told)}")
+        features[key] = value
 
 
 def _add_text(key: str, text: str, scale: float, features: dict[str, float | str]) -> None:
+    if not text or ":" in text:
+        raise BrokenLine(f"must have features as name or name:value; got {shown(text)} as value of {key!r}")
+    if NOT_FINITE.fullmatch(text):
+        raise BrokenLine(f"must have a finite value of {key!r}; got {shown(text)}")
     if scale != 1.0:
         raise BrokenLine(f"must have numbers in a namespace with a scale: text has none; got {shown(text)} in {key!r}")
     if key in features:

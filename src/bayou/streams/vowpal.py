@@ -14,6 +14,7 @@ from bayou.numerics.files import Source, check_chunk_rows, evenly, files, no_row
 from bayou.numerics.vowpal_lines import BrokenLine, Example, read_line
 
 ENDINGS = with_packed([".vw"])
+BLOCK = 2**20  # bytes, of which dicts take twenty times as many
 
 
 class VowpalRows(NamedTuple):
@@ -43,7 +44,7 @@ def read_vw(
     with told_rows(on_error, skipped) as teller:
         for file in files(path, ENDINGS):
             row, line = 1, 1
-            for block in line_blocks(file):
+            for block in line_blocks(file, BLOCK):
                 examples, broken = _examples(block)
                 given = teller.given(len(examples), broken)
                 some = some or given > 0
