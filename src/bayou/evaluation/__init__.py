@@ -6,6 +6,8 @@
     promises       what monitors share
     baselines      what can be said without looking at the features
     scores         which metrics and baselines belong to which task
+    table_run      one pass over a stream of tables, which can be broken off and taken up
+    stream_scores  scores along it
     plots          learning curves, reliability, coverage
 
 Pictures need matplotlib, and it is loaded only for them: ``pip install "bayou[plot]"``.
@@ -42,6 +44,7 @@ from bayou.evaluation.metrics import (
 )
 from bayou.evaluation.monitor import CalibrationMonitor, CoverageMonitor
 from bayou.evaluation.progressive import Report, progressive
+from bayou.evaluation.table_run import TableRun
 
 __all__ = [  # noqa: RUF022  # sorted as Python does, as in all packages
     "AUC",
@@ -66,6 +69,7 @@ __all__ = [  # noqa: RUF022  # sorted as Python does, as in all packages
     "PairedDifference",
     "RMSE",
     "Report",
+    "TableRun",
     "Width",
     "Windowed",
     "crps_of_counts",

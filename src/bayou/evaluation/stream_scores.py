@@ -19,6 +19,7 @@ from bayou.evaluation.metrics import (
     AUC,
     MAE,
     RMSE,
+    SMALLEST_PROBABILITY,
     Accuracy,
     Brier,
     CalibrationError,
@@ -251,3 +252,15 @@ KINDS: dict[str, type[StreamScores]] = {
     "regression": NumberStream,
     "count": CountStream,
 }
+
+
+def losses(learnt: Any, of_classes: bool) -> tuple[NDArray[np.bool_], Vector]:
+    """Of each row: whether the most probable class was wrong, and -log of what was given to what came."""
+    if not of_classes:
+        came = np.asarray(learnt.targets, np.float64)
+        return np.zeros(len(came), np.bool_), -np.atleast_1d(learnt.said.log_probability(came))
+    place = {label: code for code, label in enumerate(learnt.classes)}
+    codes = np.array([place[label] for label in learnt.targets.tolist()], dtype=np.intp)
+    given = _with_new_ones(np.asarray(learnt.said), codes)
+    wrong = np.argmax(given, axis=1) != codes
+    return wrong, -np.log(np.maximum(given[np.arange(len(codes)), codes], SMALLEST_PROBABILITY))

@@ -67,6 +67,7 @@ class Piped(io.RawIOBase):
 
 File = Path | Piped
 Place = str | os.PathLike[str] | IO[bytes] | Piped
+MOST_TOLD = 6  # endings of files, where one is missing
 Source = Place | Sequence[Place]
 
 
@@ -115,7 +116,7 @@ def files(source: Source, endings: Sequence[str]) -> list[Any]:
         matches = glob(os.fspath(source), recursive=True)  # noqa: PTH207  # a pattern may be absolute
         found = [Path(file) for file in matches if Path(file).is_file()]
     if not found:
-        kinds = ", ".join(endings)
+        kinds = ", ".join(endings if len(endings) <= MOST_TOLD else [*endings[:MOST_TOLD], "..."])
         raise StreamError(f"`path` must name a file, a folder of files ({kinds}) or a pattern; got {str(path)!r}.")
     return sorted(found)
 
