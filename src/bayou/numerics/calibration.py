@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
-from bayou.numerics.banks import absorb, direct, expected
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces
+from bayou.numerics.squares import absorb, direct, expected
 
 FAINTEST = 1e-280
 UTMOST = 1e-9  # nearer to 0 and 1 no probability is believed

@@ -15,10 +15,11 @@ import numpy as np
 from bayou.contracts import Array, Mask, Matrix, Vector
 from bayou.numerics.bank_belief import LATEST, STEPS, BankBelief, BankPlan, ClassRoom
 from bayou.numerics.bank_weights import foresee, foresee_chains, look, mixed, switch, weigh, weigh_late
-from bayou.numerics.banks import absorb, direct, expected, gained, prepare_waves, scatter, walk
+from bayou.numerics.banks import gained, prepare_waves, scatter, walk
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.quick_race import race, race_slopes
 from bayou.numerics.sites import bounded, moved, pieces
+from bayou.numerics.squares import absorb, direct, expected
 
 LEAST_KEPT = 1e-6  # of a latent's variance
 

@@ -143,10 +143,13 @@ class Writer:
     def __init__(self, builder: Any, number: Any, size: int) -> None:
         self.builder, self.size, self.lanes = builder, size, self.BYTES // size
         self.vector = ir.VectorType(number, self.lanes)
-        self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
+        self.zeros, self.ones = (ir.Constant(self.vector, [value] * self.lanes) for value in (0.0, 1.0))
 
     def plus(self, a: Any, b: Any) -> Any:
         return self.builder.add(a, _index(b) if isinstance(b, int) else b)
+
+    def less(self, a: Any, b: Any) -> Any:
+        return self.builder.sub(a, b)
 
     def times(self, a: Any, b: Any) -> Any:
         return self.builder.mul(a, _index(b) if isinstance(b, int) else b)
@@ -161,10 +164,24 @@ class Writer:
 
     def spread(self, array: Any, index: Any) -> Any:
         """One number, in all places of a vector."""
-        nothing, first = ir.Constant(self.vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        number = self.builder.insert_element(nothing, self.builder.load(self.builder.gep(array, [index])), first)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(number, nothing, everywhere)
+        return self.everywhere(self.number(array, index))
+
+    def number(self, array: Any, index: Any) -> Any:
+        return self.builder.load(self.builder.gep(array, [index]))
+
+    def everywhere(self, number: Any) -> Any:
+        """The same of a number that is known."""
+        return self._repeated(self.vector, number)
+
+    def product(self, a: Any, b: Any) -> Any:
+        """a * b, which no sum takes in."""
+        return self.builder.fmul(a, b, flags=("nsz",))
+
+    def sum(self, a: Any, b: Any) -> Any:
+        return self.builder.fadd(a, b, flags=("nsz",))
+
+    def minus(self, a: Any) -> Any:
+        return self.builder.fneg(a)
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """a * b + c."""
@@ -173,6 +190,60 @@ class Writer:
 
     def zero_unless(self, flag: Any, value: Any) -> Any:
         return self.builder.select(self.builder.icmp_signed("!=", flag, _index(0)), value, self.zeros)
+
+    def from_lane(self, first: Any, value: Any) -> Any:
+        """A vector with zeros in the lanes before the first of these."""
+        whole = ir.VectorType(ir.IntType(64), self.lanes)
+        lanes = ir.Constant(whole, list(range(self.lanes)))
+        return self.builder.select(
+            self.builder.icmp_signed(">=", lanes, self._repeated(whole, first)), value, self.zeros
+        )
+
+    def least(self, a: Any, b: Any) -> Any:
+        """The lesser of two whole numbers."""
+        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
+
+    def is_same(self, a: Any, b: int) -> Any:
+        """One if a whole number is b, else zero."""
+        return self.builder.zext(self.builder.icmp_signed("==", a, _index(b)), ir.IntType(64))
+
+    def halved(self, a: Any, times: int) -> tuple[Any, Any]:
+        """A whole number, halved so many times, and what is left of it."""
+        return self.builder.ashr(a, _index(times)), self.builder.and_(a, _index((1 << times) - 1))
+
+    def parts(self, value: Any) -> list[Any]:
+        """The number in each lane."""
+        return [self.builder.extract_element(value, ir.IntType(32)(i)) for i in range(self.lanes)]
+
+    def total(self, value: Any) -> Any:
+        """The sum of all lanes."""
+        parts = self.parts(value)
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [self.sum(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+        return parts[0]
+
+    def unless_zero(
+        self, numbers: Sequence[Any], values: Sequence[Any], body: Callable[[], Sequence[Any]]
+    ) -> list[Any]:
+        """What the body makes of values, unless all these numbers are zero."""
+        before, builder = self.builder.block, self.builder
+        work, after = (builder.function.append_basic_block(name) for name in ("work", "after"))
+        any_flag = ir.Constant(ir.IntType(1), 0)
+        for number in numbers:
+            flag = builder.fcmp_unordered("!=", number, ir.Constant(number.type, 0.0), flags=("nsz",))
+            any_flag = builder.or_(any_flag, flag)
+        builder.cbranch(any_flag, work, after)
+        builder.position_at_end(work)
+        changed = body()
+        end = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        merged = [builder.phi(value.type) for value in values]
+        for phi, old, new in zip(merged, values, changed, strict=True):
+            phi.add_incoming(old, before)
+            phi.add_incoming(new, end)
+        return merged
 
     def loop(self, count: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
         """So many rounds of ``values = body(round, values)``; what they are in the end."""
@@ -191,6 +262,12 @@ class Writer:
         builder.position_at_end(after)
         return carried
 
+    def _repeated(self, kind: Any, number: Any) -> Any:
+        nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        once = self.builder.insert_element(nothing, number, first)
+        places = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(once, nothing, places)
+
     def _place(self, array: Any, index: Any) -> Any:
         return self.builder.bitcast(self.builder.gep(array, [index]), self.vector.as_pointer())
 
@@ -199,11 +276,11 @@ def _index(value: int) -> Any:
     return ir.Constant(ir.IntType(64), value)
 
 
-def written(write: Callable[..., None], plain: F) -> F:
+def written(write: Callable[..., Any], plain: F, returns: int = 0) -> F:
     """A function for kernels with code of its own: ``write(writer, *arguments)``, and in plain Python, ``plain``.
 
-    It takes arrays of one type of number, in C order, and whole numbers, and returns nothing. In a kernel it must be a
-    module-level name.
+    It takes arrays of one type of number, in C order, numbers of double precision and whole numbers. It returns so many
+    numbers of double precision: none, one, or a tuple of them. In a kernel it must be a module-level name.
     """
     if not COMPILED:
         return plain
@@ -215,11 +292,15 @@ def written(write: Callable[..., None], plain: F) -> F:
             context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
             for kind, value in zip(given.args, arguments, strict=True)
         ]
-        write(writer, *passed)
-        return context.get_dummy_value()
+        result = write(writer, *passed)
+        if returns > 1:
+            return context.make_tuple(builder, given.return_type, result)
+        return result if returns else context.get_dummy_value()
 
     def typed(_: Any, *given: Any) -> Any:
-        return types.void(*(kind if isinstance(kind, types.Array) else types.intp for kind in given)), codegen
+        kinds = [kind if isinstance(kind, (types.Array, types.Float)) else types.intp for kind in given]
+        result = (types.void, types.float64)[returns] if returns < 2 else types.UniTuple(types.float64, returns)
+        return result(*kinds), codegen
 
     emitted: F = intrinsic_like(plain, typed)
     return emitted

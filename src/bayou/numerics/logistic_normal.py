@@ -12,11 +12,13 @@ derivatives, so that the points near zero are enough however wide the latent is.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from bayou.contracts import Matrix
+from bayou.contracts import Matrix, Vector
+from bayou.numerics.instructions import Writer, written
 from bayou.numerics.jit import kernel
 
 STEP = 0.125
@@ -27,10 +29,15 @@ COARSEST, COARSEST_OF_LOGISTIC, WIDTH = 0.845, 0.72, 7.5
 _POINTS = np.arange(-REACH, REACH + STEP / 2, STEP)
 _LOGISTIC = np.exp(-np.logaddexp(0.0, -_POINTS))
 _WRONG = np.exp(-np.logaddexp(0.0, _POINTS))
-# per point: p, p', p''
-TABLE = np.ascontiguousarray(
-    np.stack([_LOGISTIC, _LOGISTIC * _WRONG, _LOGISTIC * _WRONG * (_WRONG - _LOGISTIC)], axis=1)
-)
+
+
+def _table(function: Vector, right: Vector, wrong: Vector) -> Matrix:
+    """Per point: the function, p', p'', and a zero, so that each is one vector."""
+    columns = function, right * wrong, right * wrong * (wrong - right), np.zeros_like(right)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+TABLE = _table(_LOGISTIC, _LOGISTIC, _WRONG)
 MIDDLE = _POINTS.size // 2
 
 # The rule of Gauss and Hermite with n points errs by less than 2 n! variance^n / pi^(2n + 1), its second derivative by
@@ -50,11 +57,12 @@ MIDDLE_OF_NINE, NINE = _hermite(9)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
-# Points of wide latents, near zero alone; per point p less Phi, p', p''.
+# Points of wide latents, near zero alone; their function is p less Phi.
 WIDE, MOST_ON_LATTICE = 12.0, 100.0
 FARTHEST = 900.0  # squared deviations: beyond, the mass would underflow
 NORMAL_SCALE = 1.7  # of the normal that is nearest to the logistic function
 WIDE_STEP = 0.5
+TWICE_NEGLIGIBLE = 80.0  # nats: of points that fall by half of that, even all together are less than a rounding
 _NEAR_ZERO = np.arange(-42.0, 42.0 + WIDE_STEP / 2, WIDE_STEP)
 _RIGHT, _WRONG_THERE = np.exp(-np.logaddexp(0.0, -_NEAR_ZERO)), np.exp(-np.logaddexp(0.0, _NEAR_ZERO))
 _LEFT_OVER = np.where(
@@ -62,10 +70,41 @@ _LEFT_OVER = np.where(
     _RIGHT - ndtr(_NEAR_ZERO / NORMAL_SCALE),
     ndtr(-_NEAR_ZERO / NORMAL_SCALE) - _WRONG_THERE,  # as on the other side, to keep its digits
 )
-WIDE_TABLE = np.ascontiguousarray(
-    np.stack([_LEFT_OVER, _RIGHT * _WRONG_THERE, _RIGHT * _WRONG_THERE * (_WRONG_THERE - _RIGHT)], axis=1)
-)
+WIDE_TABLE = _table(_LEFT_OVER, _RIGHT, _WRONG_THERE)
 WIDE_MIDDLE = _NEAR_ZERO.size // 2
+
+
+def _write_sums(
+    to: Writer, table: Any, middle: Any, stride: Any, count: Any, to_right: Any, to_left: Any, shrink: Any
+) -> list[Any]:
+    row, step, shrinks = to.times(middle, to.lanes), to.times(stride, to.lanes), to.everywhere(shrink)
+
+    def body(i: Any, values: list[Any]) -> list[Any]:
+        sums, right, left, to_right, to_left = values
+        away = to.times(to.plus(i, 1), step)
+        right, left = to.product(right, to_right), to.product(left, to_left)
+        on_left = to.product(left, to.load(table, to.less(row, away)))
+        both = to.multiply_add(right, to.load(table, to.plus(row, away)), on_left)
+        return [to.sum(sums, both), right, left, to.product(to_right, shrinks), to.product(to_left, shrinks)]
+
+    begin = [to.load(table, row), to.ones, to.ones, to.everywhere(to_right), to.everywhere(to_left)]
+    return to.parts(to.loop(count, begin, body)[0])[:3]
+
+
+def _plain_sums(
+    table: Matrix, middle: int, stride: int, count: int, to_right: float, to_left: float, shrink: float
+) -> tuple[float, float, float]:
+    sums, right, left = table[middle].copy(), 1.0, 1.0
+    for i in range(1, count + 1):
+        right, left = right * to_right, left * to_left
+        to_right, to_left = to_right * shrink, to_left * shrink
+        sums += right * table[middle + i * stride] + left * table[middle - i * stride]
+    return float(sums[0]), float(sums[1]), float(sums[2])
+
+
+# Sums over a table of its rows times densities, relative to that in the middle: on either side each is the one before
+# times a ratio, and the ratio shrinks. Both sides at once, for neither waits.
+lattice_sums = written(_write_sums, _plain_sums, returns=3)
 
 
 @kernel
@@ -89,25 +128,21 @@ def logistic_normal(mean: float, variance: float) -> tuple[float, float, float]:
         return _narrow(mean, variance)
     if _is_wide(mean, variance):
         return _wide(mean, variance)
-    deviation = math.sqrt(variance)
-    stride = int(min(COARSEST * deviation, COARSEST_OF_LOGISTIC) / STEP)
+    deviation, per_variance = math.sqrt(variance), 1.0 / variance
+    stride = int(min(COARSEST * deviation, COARSEST_OF_LOGISTIC) * (1.0 / STEP))
     step = STEP * stride
+    per_step = 1.0 / step
     # the mode of p N is near mean + variance while that is on the rising side, and never beyond zero by much
-    centre = round((mean + min(max(-mean, 0.0), variance)) / step)
+    centre = round((mean + min(max(-mean, 0.0), variance)) * per_step)
     away = centre * step - mean
-    shrink = math.exp(-step * step / variance)
-    half, tilt = math.sqrt(shrink), math.exp(-step * away / variance)
-    to_right, to_left, right, left = tilt * half, half / tilt, 1.0, 1.0
-    at = below = MIDDLE + centre * stride
-    total, first, second = TABLE[at, 0], TABLE[at, 1], TABLE[at, 2]
-    for _ in range(int((WIDTH * deviation + 2.0) / step) + 1):  # both sides at once, for neither waits
-        right, left, at, below = right * to_right, left * to_left, at + stride, below - stride
-        to_right, to_left = to_right * shrink, to_left * shrink
-        total += right * TABLE[at, 0] + left * TABLE[below, 0]
-        first += right * TABLE[at, 1] + left * TABLE[below, 1]
-        second += right * TABLE[at, 2] + left * TABLE[below, 2]
-    log_mass = math.log(total * step / deviation) - 0.5 * (away * away / variance + LOG_TWO_PI)
-    return min(log_mass, 0.0), first / total, second / total
+    half, tilt = math.exp(-0.5 * step * step * per_variance), math.exp(step * away * per_variance)
+    # by no more than e per unit do p and its derivatives change, so that no mode is farther away than the variance
+    count = int((WIDTH * deviation + min(variance, 2.0)) * per_step) + 1
+    given = MIDDLE + centre * stride, stride, count, half / tilt, tilt * half, half * half
+    total, first, second = lattice_sums(TABLE, *given)
+    per_total = 1.0 / total
+    log_mass = math.log(total * step * deviation * per_variance) - 0.5 * (away * away * per_variance + LOG_TWO_PI)
+    return min(log_mass, 0.0), first * per_total, second * per_total
 
 
 @kernel
@@ -117,7 +152,7 @@ def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
     pairs, middle = (FIVE, MIDDLE_OF_FIVE) if variance < LEAN else (NINE, MIDDLE_OF_NINE)
     tail = math.exp(-mean)
     per_right = 1.0 + tail
-    right = 1.0 / per_right
+    at_mean = right = 1.0 / per_right
     wrong = tail * right
     total, first, second = middle, middle * wrong, middle * wrong * (wrong - right)
     for i in range(pairs.shape[0]):
@@ -129,23 +164,19 @@ def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
             total += weight
             first += weight * wrong
             second += weight * wrong * (wrong - right)
-    return min(math.log(total) - math.log1p(tail), 0.0), first / total, second / total
+    per_total = 1.0 / total
+    return min(math.log(total * at_mean), 0.0), first * per_total, second * per_total
 
 
 @kernel
 def _wide(mean: float, variance: float) -> tuple[float, float, float]:
-    """The same for wide latents. Densities are relative to that at zero; both sides at once, for neither waits."""
-    right, left, shrink = 1.0, 1.0, math.exp(-WIDE_STEP * WIDE_STEP / variance)
-    half = math.exp(-0.5 * WIDE_STEP * WIDE_STEP / variance)
-    tilt = math.exp(WIDE_STEP * mean / variance)
-    to_right, to_left = tilt * half, half / tilt
-    total, first, second = 0.0, WIDE_TABLE[WIDE_MIDDLE, 1], 0.0
-    for i in range(1, WIDE_MIDDLE + 1):
-        right, left = right * to_right, left * to_left
-        to_right, to_left = to_right * shrink, to_left * shrink
-        total += (right - left) * WIDE_TABLE[WIDE_MIDDLE + i, 0]  # odd, as is p''
-        first += (right + left) * WIDE_TABLE[WIDE_MIDDLE + i, 1]
-        second += (right - left) * WIDE_TABLE[WIDE_MIDDLE + i, 2]
+    """The same for wide latents. Densities are relative to that at zero."""
+    half, tilt = math.exp(-0.5 * WIDE_STEP * WIDE_STEP / variance), math.exp(WIDE_STEP * mean / variance)
+    fall = 1.0 - abs(mean) / variance  # of a point's share, at first, in nats per unit; then it falls faster
+    reach = TWICE_NEGLIGIBLE / (fall + math.sqrt(fall * fall + TWICE_NEGLIGIBLE / variance))
+    count = min(int(reach * (1.0 / WIDE_STEP)) + 1, WIDE_MIDDLE)
+    given = WIDE_MIDDLE, 1, count, tilt * half, half / tilt, half * half
+    total, first, second = lattice_sums(WIDE_TABLE, *given)
     deviation = math.sqrt(variance)
     at_zero = WIDE_STEP * math.exp(-0.5 * (mean * mean / variance + LOG_TWO_PI)) / deviation
     of_normal = 0.5 * math.erfc(-mean / math.sqrt(2.0 * (variance + NORMAL_SCALE * NORMAL_SCALE)))

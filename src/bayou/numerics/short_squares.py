@@ -1,0 +1,112 @@
+"""C x, and C less what a rank of one takes from it, for symmetric C of few features: whole in registers.
+
+A compiler that does not know the size writes such loops for long rows, and short ones fall through to their last few
+numbers, one at a time. Here columns go by vectors, up to four side by side, each for all rows. The last vector ends
+where the row ends, so that it may begin among columns that another has: these are the same numbers there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayou.contracts import Vector
+from bayou.numerics.instructions import Writer, written
+
+LEAST, MOST = Writer.BYTES // 8, 64  # features: those of one vector, and those beyond which long rows are as fast
+_SIDE_BY_SIDE = 4
+
+
+def _columns(
+    to: Writer, size: Any, values: Sequence[Any], body: Callable[[Any, list[Any], list[Any]], Sequence[Any]]
+) -> list[Any]:
+    """``values = body(begin, places, values)`` of all columns, from ``begin`` on: where each of their vectors lies."""
+    last = to.plus(size, -to.lanes)
+    vectors, _ = to.halved(to.plus(size, to.lanes - 1), to.lanes.bit_length() - 1)
+    rounds, left = to.halved(vectors, _SIDE_BY_SIDE.bit_length() - 1)
+    done = to.times(rounds, _SIDE_BY_SIDE * to.lanes)
+    for width in range(_SIDE_BY_SIDE, 0, -1):
+        full = width == _SIDE_BY_SIDE
+
+        def side_by_side(i: Any, before: list[Any], width: int = width, full: bool = full) -> Sequence[Any]:
+            begin = to.times(i, _SIDE_BY_SIDE * to.lanes) if full else done
+            places = [to.least(to.plus(begin, v * to.lanes), last) for v in range(width)]
+            return body(begin, places, before)
+
+        values = to.loop(rounds if full else to.is_same(left, width), values, side_by_side)
+    return list(values)
+
+
+def _write_along(to: Writer, C: Any, x: Any, size: Any, direction: Any) -> Any:
+    pairs, odd = to.halved(size, 1)
+
+    def columns(begin: Any, places: list[Any], variance: list[Any]) -> Sequence[Any]:
+        width = len(places)
+
+        def add(row: Any, sums: Sequence[Any]) -> list[Any]:
+            factor, start = to.spread(x, row), to.times(row, size)
+            return [
+                to.multiply_add(factor, to.load(C, to.plus(start, place)), old)
+                for place, old in zip(places, sums, strict=True)
+            ]
+
+        def two_rows(i: Any, sums: list[Any]) -> Sequence[Any]:
+            row = to.times(i, 2)
+            after = to.plus(row, 1)
+            both = [to.number(x, row), to.number(x, after)]
+            return to.unless_zero(both, sums, lambda: add(row, sums[:width]) + add(after, sums[width:]))
+
+        sums = to.loop(pairs, [to.zeros] * (2 * width), two_rows)
+        sums[:width] = to.loop(odd, sums[:width], lambda _, some: add(to.plus(size, -1), some))
+        for v, place in enumerate(places):
+            along = to.sum(sums[v], sums[width + v])
+            to.store(along, direction, place)
+            once = to.from_lane(to.less(to.plus(begin, v * to.lanes), place), to.load(x, place))
+            variance = [to.multiply_add(along, once, variance[0])]
+        return variance
+
+    return to.total(_columns(to, size, [to.zeros], columns)[0])
+
+
+def _plain_along(C: Vector, x: Vector, size: int, direction: Vector) -> float:
+    direction[:size] = x[:size] @ C[: size * size].reshape(size, size)
+    return float(direction[:size] @ x[:size])
+
+
+def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: Any, spread: Any) -> None:
+    step, taken = to.everywhere(step), to.minus(to.everywhere(spread))
+
+    def columns(begin: Any, places: list[Any], nothing: list[Any]) -> Sequence[Any]:
+        # zero where columns before these have been
+        along = [to.from_lane(to.less(begin, place), to.load(direction, place)) for place in places]
+        moved = [to.multiply_add(step, part, to.load(mean, place)) for part, place in zip(along, places, strict=True)]
+        for value, place in zip(moved, places, strict=True):
+            to.store(value, mean, place)
+
+        def row(i: Any, _: list[Any]) -> Sequence[Any]:
+            factor, start = to.spread(direction, i), to.times(i, size)
+            here = [to.plus(start, place) for place in places]
+            old = [to.load(C, place) for place in here]
+            for part, value, place in zip(along, old, here, strict=True):
+                to.store(to.multiply_add(taken, to.product(factor, part), value), C, place)
+            return []
+
+        to.loop(size, [], row)
+        return nothing
+
+    _columns(to, size, [], columns)
+
+
+def _plain_take(C: Vector, mean: Vector, direction: Vector, size: int, step: float, spread: float) -> None:
+    along = direction[:size]
+    mean[:size] += step * along
+    C[: size * size] -= spread * np.multiply.outer(along, along).ravel()
+
+
+# From LEAST features on:
+# direction = C x; returns x' C x. Of two features next to each other that are both zero, rows of C are not looked at.
+along = written(_write_along, _plain_along, returns=1)
+# mean += step * direction, C -= spread * direction direction', and C stays symmetric to the last bit
+take = written(_write_take, _plain_take)
