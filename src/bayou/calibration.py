@@ -73,6 +73,7 @@ CURVES = (
     *(Curve(0.5, forgets, sees_trail=True) for forgets in (0.0, 1e-3)),
     Curve(1.0, 0.0, sees_trail=True, blind=True),
 )
+LEAN = CURVES[6:8]  # those that see the trail: most of what all of them gain, for a quarter of the time
 
 
 class Foreseen(NamedTuple):
@@ -108,6 +109,7 @@ class Calibration:
         prior = np.zeros((len(curves), size * size))
         for row, curve in zip(prior, curves, strict=True):
             row[: curve.size**2] = curve.prior().ravel()
+        self.curves = tuple(curves)
         self._plan = CalibrationPlan(
             knots=np.array(KNOTS),
             begins=np.array([float(not curve.blind) for curve in curves]),
@@ -193,12 +195,17 @@ class Calibration:
 
     def to_state(self) -> State:
         """All that was learnt, as data."""
-        return State({"gain": self.gain, "n_examples": self.n_examples}, dict(self.belief._asdict()))
+        curves = [list(curve) for curve in self.curves]
+        return State({"gain": self.gain, "n_examples": self.n_examples, "curves": curves}, dict(self.belief._asdict()))
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """The calibration that this data describes; it continues to the last bit."""
-        calibration = cls(CURVES[: len(state.arrays["mean"])])  # files of before have fewer, the first
+        curves = state.config.get("curves")  # files of before have the first of them
+        known = CURVES[: len(state.arrays["mean"])] if curves is None else [Curve(*curve) for curve in curves]
+        if not all(curve in CURVES for curve in known):
+            raise ModelFileError(f"curves must be some of {CURVES}; got {known}.")
+        calibration = cls(known)
         for name, own in calibration.belief._asdict().items():
             saved = state.arrays[name]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bayou import Budget, DiagonalGaussian, Logistic, OnlineClassifier, load, save
+from bayou import Budget, DiagonalGaussian, Hashing, Logistic, OnlineClassifier, load, save
+from bayou.calibration import LEAN
 
 WIDE = 260
 SEED = 5
@@ -144,3 +145,54 @@ def test_a_batch_sorted_by_class_is_learnt_in_an_order_of_its_own() -> None:
     asked = model.predict_proba(rows[1000:])[:, 1]
     assert abs(asked.mean() - labels[1000:].mean()) < 0.08  # three standard errors of 500 rows
     assert log_loss(asked, labels[1000:]) < 0.69
+
+
+# Sparse rows
+
+
+def hashed_rows(n: int) -> tuple[Any, Any]:
+    """Cities that say something, in a stream whose base rate changes every 500 rows."""
+    random = np.random.default_rng(SEED)
+    cities = random.integers(0, 30, size=n)
+    rate = np.where((np.arange(n) // 500) % 2 == 0, -2.0, 1.0)
+    labels = random.uniform(size=n) < 1.0 / (1.0 + np.exp(-(rate + 0.05 * (cities - 15))))
+    return {"city": np.array([f"city {city}" for city in cities])}, labels
+
+
+def test_hashed_rows_are_calibrated_where_a_budget_allows_it() -> None:
+    rows, labels = hashed_rows(4000)
+    plain, lean = (
+        OnlineClassifier(encoder=Hashing(bits=12)),
+        OnlineClassifier(encoder=Hashing(bits=12), budget=Budget()),
+    )
+    without, given = (model.learn_many(rows, labels)[:, 1] for model in (plain, lean))
+    assert plain.calibration_ is None
+    assert lean.calibration_ is not None
+    assert lean.calibration_.curves == LEAN
+    assert (
+        log_loss(given[1:], labels[1:]) < log_loss(without[1:], labels[1:]) - 0.02
+    )  # the rates are told late, if at all
+    assert_allclose(lean.log_evidence_ - plain.log_evidence_, lean.calibration_.gain, rtol=1e-6)
+
+
+def test_hashed_dicts_and_tables_are_calibrated_alike(tmp_path: Any) -> None:
+    rows, labels = hashed_rows(300)
+    table, dicts = (OnlineClassifier(encoder=Hashing(bits=12), budget=Budget()) for _ in range(2))
+    table.learn_many(rows, labels)
+    for city, label in zip(rows["city"].tolist(), labels.tolist(), strict=True):
+        dicts.learn_one({"city": city}, label)
+    asked = {"city": rows["city"][:5]}
+    of_dicts = [dicts.predict_proba_one({"city": city})[True] for city in rows["city"][:5].tolist()]
+    assert_allclose(table.predict_proba(asked)[:, 1], of_dicts, rtol=1e-3)
+    save(table, tmp_path / "hashed.bayou")
+    again = load(tmp_path / "hashed.bayou")
+    assert_array_equal(again.predict_proba(asked), table.predict_proba(asked))
+
+
+def test_a_hashed_batch_sorted_by_class_is_learnt_in_an_order_of_its_own() -> None:
+    rows, labels = hashed_rows(2000)
+    order = np.argsort(labels, kind="stable")
+    model = OnlineClassifier(encoder=Hashing(bits=12), budget=Budget()).fit(
+        {"city": rows["city"][order]}, labels[order]
+    )
+    assert abs(model.predict_proba(rows)[:, 1].mean() - labels.mean()) < 0.05

@@ -26,7 +26,7 @@ from bayou.evaluation.metrics import (
     PairedDifference,
     Windowed,
 )
-from bayou.evaluation.stream_scores import LEVEL, losses
+from bayou.evaluation.stream_scores import LEVEL, codes_of, losses
 from bayou.evaluation.table_run import TableRun
 from bayou.streams import Skipped, open_source
 
@@ -48,8 +48,7 @@ class Recent:
             return
         for part in (self.windowed, self.fading):
             if self._of_classes:
-                place = {label: code for code, label in enumerate(learnt.classes)}
-                codes = np.array([place[label] for label in learnt.targets.tolist()], dtype=np.intp)
+                codes = codes_of(learnt.targets, learnt.classes)
                 for metric in part.values():
                     metric.update(np.asarray(learnt.said), codes)
                 continue

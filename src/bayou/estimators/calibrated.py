@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayou.calibration import Calibration, Foreseen
+from bayou.calibration import LEAN, Calibration, Foreseen
 from bayou.contracts import State, Vector
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.forecasts import Pending
@@ -14,7 +14,7 @@ from bayou.estimators.online import OnlineEstimator, below
 from bayou.members import Budget
 from bayou.mixed_prediction import MixedPrediction
 
-COST = 2.5  # microseconds per row
+COST, LEAN_COST = 2.5, 0.7  # microseconds per row
 
 
 class CalibratedEstimator(OnlineEstimator):
@@ -24,12 +24,18 @@ class CalibratedEstimator(OnlineEstimator):
     _codes: dict[Any, int]
 
     def _new_calibration(self) -> Calibration | None:
-        """One behind a bank, and behind a learner if nothing was set; sparse rows take less time than it does."""
+        """One behind a bank, and behind a learner if nothing was set that it could be meant to mend.
+
+        Sparse rows take less time to learn than to calibrate: they get a lean one, where a budget says that it may be.
+        """
         if self._bank is not None:
             return Calibration()
-        nothing_set = self.likelihood is None and self.rule is None and self._choice.why != ""
-        affordable = (Budget() if self.budget is None else self.budget).microseconds >= COST
-        return Calibration() if nothing_set and affordable and self._inputs is None else None
+        if self.likelihood is not None or self.rule is not None or not self._choice.why:
+            return None
+        if self._inputs is not None:
+            allowed = self.budget is not None and self.budget.microseconds >= LEAN_COST
+            return Calibration(LEAN) if allowed else None
+        return Calibration() if (Budget() if self.budget is None else self.budget).microseconds >= COST else None
 
     @property
     def _reads_order(self) -> bool:
@@ -92,8 +98,8 @@ class CalibratedEstimator(OnlineEstimator):
 
     @property
     def calibration_(self) -> Calibration | None:
-        """How often what is said of two classes comes true; None of more classes, sparse rows, and where a likelihood,
-        a posterior or a rule was set.
+        """How often what is said of two classes comes true; None of more classes, and where a likelihood, a posterior
+        or a rule was set; of sparse rows where no budget was.
         """
         self._check_begun()
         return self._calibration

@@ -143,7 +143,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         self._count(1.0)
         if self._has_short_way and self._short_way is None:
             targets = {label: self._target(code) for label, code in self._codes.items()}
-            if isinstance(self._inputs, HashedInputs):
+            if isinstance(self._inputs, HashedInputs) and self._calibration is None:
                 self._short_way = self._inputs.text_way(self._sparse_learner, targets, self._count)
             elif self._inputs is None and not self._standardizes and not self._reads_order:
                 intercept = [self._intercept] * self._first

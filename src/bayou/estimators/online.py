@@ -18,6 +18,7 @@ from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
 from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
 from bayou.estimators.forecasts import LateTargets, Pending
+from bayou.estimators.sparse_inputs import Table
 from bayou.estimators.standard_members import Budget, affordable
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
@@ -26,6 +27,7 @@ from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full, in_order
+from bayou.numerics.table_columns import taken
 from bayou.posteriors import FullGaussian, SparseDiagonalGaussian
 from bayou.posteriors.full_gaussian import FullBelief
 from bayou.prediction import Prediction, joined
@@ -183,7 +185,10 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if not self._reads_order:
             return rows, *others
         order = np.random.default_rng(SEED_OF_ORDER).permutation(len(rows))
-        drawn = in_order(rows, order) if isinstance(rows, SparseRows) else rows[order]
+        if isinstance(rows, Table):
+            drawn: Any = Table(taken(rows.columns, order))
+        else:
+            drawn = in_order(rows, order) if isinstance(rows, SparseRows) else rows[order]
         return drawn, *(other[order] if len(other) else other for other in others)
 
     @property

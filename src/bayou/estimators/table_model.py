@@ -92,6 +92,7 @@ class TableModel:
     def _new_estimator(self, task: str, layout: TableLayout) -> Any:
         options: dict[str, Any] = {"budget": self.budget}
         if layout.hashed:
+            options["budget"] = Budget() if self.budget is None else self.budget  # there is time for a calibration
             texts = tuple(name for name, kind in layout.kinds.items() if kind == "text")
             pairs = tuple((str(a), str(b)) for a, b in layout.pairs)
             options["encoder"] = Hashing(bits=self.bits, interactions=pairs, text=texts)

@@ -127,11 +127,10 @@ class ClassStream(StreamScores):
     def update(self, said: Any, targets: NDArray[Any], classes: list[Any]) -> None:
         if not len(targets):
             return
-        place = {label: code for code, label in enumerate(classes)}
-        codes = np.array([place[label] for label in targets.tolist()], dtype=np.intp)
+        codes = codes_of(targets, classes)
         given = _with_new_ones(np.asarray(said), codes)
         majority = self._frequencies(codes, classes)
-        first = place.get(self._last, -1) if self._last is not None else -1
+        first = classes.index(self._last) if self._last in classes else -1
         last = np.concatenate([[first], codes[:-1]])
         self._last = classes[codes[-1]]
         if len(classes) == 1:  # nothing to tell apart yet
@@ -163,6 +162,14 @@ class ClassStream(StreamScores):
     def _load(self, state: State) -> None:
         self._counts = {label: float(count) for label, count in state.config["counts"]}
         self._last = state.config["last"]
+
+
+def codes_of(targets: NDArray[Any], classes: list[Any]) -> NDArray[np.intp]:
+    """The place of each target among the classes, which are sorted."""
+    if targets.dtype == object:
+        place = {label: code for code, label in enumerate(classes)}
+        return np.array([place[label] for label in targets.tolist()], dtype=np.intp)
+    return np.searchsorted(np.array(classes), targets).astype(np.intp)
 
 
 def _with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
@@ -259,8 +266,7 @@ def losses(learnt: Any, of_classes: bool) -> tuple[NDArray[np.bool_], Vector]:
     if not of_classes:
         came = np.asarray(learnt.targets, np.float64)
         return np.zeros(len(came), np.bool_), -np.atleast_1d(learnt.said.log_probability(came))
-    place = {label: code for code, label in enumerate(learnt.classes)}
-    codes = np.array([place[label] for label in learnt.targets.tolist()], dtype=np.intp)
+    codes = codes_of(learnt.targets, learnt.classes)
     given = _with_new_ones(np.asarray(learnt.said), codes)
     wrong = np.argmax(given, axis=1) != codes
     return wrong, -np.log(np.maximum(given[np.arange(len(codes)), codes], SMALLEST_PROBABILITY))

@@ -196,6 +196,13 @@ def arrow_table(table: Any) -> Any:
     )
 
 
+def taken(table: Any, rows: NDArray[np.int64]) -> Any:
+    """The rows of a table in another order."""
+    if isinstance(table, Mapping):
+        return {name: np.asarray(column)[rows] for name, column in table.items()}
+    return table.iloc[rows] if hasattr(table, "iloc") else table.take(rows)
+
+
 def column_names(table: Any) -> list[str]:
     """What the columns are called, in order."""
     names = list(table) if isinstance(table, Mapping) or hasattr(table, "iloc") else list(table.schema.names)
