@@ -243,6 +243,18 @@ class TableModel:
         told: Summary = self.estimator.summary(coverage)
         return told
 
+    def summary_per_deviation(self, coverage: float = 0.9) -> Summary:
+        """The same, each weight times the deviation of its input, so that all can be compared.
+
+        Inputs of zeros and ones keep their unit, and those of hashed rows are scaled already.
+        """
+        told = self.summary(coverage)
+        scale = np.atleast_1d(self.estimator._weight_scale())
+        each = np.resize(scale, len(told.names))  # once per class
+        return told._replace(
+            mean=told.mean * each, deviation=told.deviation * each, interval=told.interval * each[:, None]
+        )
+
     def kinds(self) -> dict[str, str]:
         """What each column was taken for."""
         return {} if self.layout is None else dict(self.layout.kinds)
