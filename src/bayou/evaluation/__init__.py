@@ -10,7 +10,7 @@
     stream_scores  scores along it
     score_names    how scores are called
     plots          learning curves, reliability, coverage
-    report_page    a run as one page of HTML; report_pictures: what is drawn on it, report_theory: what was to be expected
+    report_page    a run as one page of HTML; report_pictures, report_theory: what is drawn on it, what was expected
 
 Pictures need matplotlib, and it is loaded only for them: ``pip install "bayou[plot]"``.
 """

@@ -39,6 +39,7 @@ th, td { text-align: left; padding: .25rem .5rem .25rem 0; border-bottom: 1px so
 td + td.number, th.number { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums }
 tr.baseline td { color: #555 }
 figure { margin: 1rem 0 } figure svg { width: 100%; height: auto; max-width: 34rem; display: block }
+figcaption p { margin: .4rem 0 }
 figcaption, .note { font-size: .9rem; color: #444 }
 pre { white-space: pre-wrap; font-size: .85rem; background: #f6f6f6; padding: .5rem }
 """
@@ -121,7 +122,8 @@ def _scores(run: TableRun) -> str:
     values, errors = run.scores.values(), run.scores.errors()
     of_baselines = {name for names in BESIDE.values() for name in names}
     order = [name for name in values if name not in of_baselines]
-    rows, marked = [], set()
+    rows: list[list[str]] = []
+    marked: set[int] = set()
     for name in order:
         for each in (name, *(other for other in BESIDE.get(name, ()) if other in values)):
             if math.isnan(values[each]):
@@ -139,16 +141,21 @@ def _curve(run: TableRun) -> str:
     kind = "classes" if run.model.task in CLASSES else "numbers"
     panels = [(*panel, expected(run, panel[0])) for panel in PANELS[kind]]
     svg, outside = curve_picture(run, panels)
-    words = ["Each point is a window of rows since the point before; its error bar takes the scatter of the whole run."]
+    words = [
+        "Each point is a window of rows since the point before. Its error bar takes the scatter of the whole run, and "
+        "is left out where that leaves the frame."
+    ]
     if outside:
-        words.append(f"Windows above the frame, which are left out: {outside}.")
-    theories = [theory for *_, theory in panels]
-    told = dict.fromkeys(theory.words if isinstance(theory, Expected) else theory for theory in theories)
-    words += [text for text in told if text]
-    if any(isinstance(theory, Expected) for theory in theories):
-        words.append("Where the curves end was taken from the last half of the rows, the rest is predicted.")
-        words.append(doubts(run.model))
-    return _section("curve", "Learning curve", _figure(svg, " ".join(filter(None, words))))
+        words[0] += f" Windows above the frame, which are left out: {outside}."
+    theories = [(title, theory) for _, title, _, _, theory in panels]
+    told = dict.fromkeys(f"{title}. {theory.words}" for title, theory in theories if isinstance(theory, Expected))
+    words += told or dict.fromkeys(theory for _, theory in theories if isinstance(theory, str))
+    if told:
+        words.append(
+            "Where the broken lines end was taken from the last half of the rows, the rest is predicted. "
+            + doubts(run.model)
+        )
+    return _section("curve", "Learning curve", _figure(svg, *filter(None, words)))
 
 
 def _calibration(run: TableRun) -> str:
@@ -184,7 +191,7 @@ def _class_note(run: TableRun, calibration: CalibrationError) -> str:
     else:
         told += "So they are off by more than chance explains: see in which bins."
     own = [line for line in run.model.summary().note.splitlines() if line.startswith("calibrated:")]
-    return "".join(f'<p class="note">{_text(line)}</p>' for line in (told, *own))
+    return _note(told, *own)
 
 
 def _coverage_note(scores: NumberStream) -> str:
@@ -196,10 +203,10 @@ def _coverage_note(scores: NumberStream) -> str:
     elif gap < 0.0:
         told += "That is less than promised: intervals are too narrow, early or in parts of the stream."
     elif scores.counts_only:
-        told += "That is more than promised; of counts it must be, as an interval ends between whole numbers."
+        told += "That is more than promised; of counts that is to be expected, as an interval covers whole numbers."
     else:
         told += "That is more than promised: intervals are wider than need be."
-    return f'<p class="note">{_text(told)}</p>'
+    return _note(told)
 
 
 def _weights(run: TableRun) -> str:
@@ -263,8 +270,13 @@ def _section(name: str, title: str, inside: str) -> str:
     return f'<section id="{name}">\n<h2>{title}</h2>\n{inside}\n</section>'
 
 
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+def _figure(svg: str, *caption: str) -> str:
+    paragraphs = "".join(f"<p>{escape(text.strip())}</p>" for text in caption)
+    return f"<figure>{svg}<figcaption>{paragraphs}</figcaption></figure>"
+
+
+def _note(*lines: str) -> str:
+    return "".join(f'<p class="note">{escape(line)}</p>' for line in lines)
 
 
 def _table(

@@ -105,10 +105,16 @@ def _draw_windows(
     if isinstance(theory, Expected):
         shown = theory.value <= top
         axes.plot(
-            theory.row[shown], theory.value[shown], color=ORANGE, linewidth=2.2, linestyle="--", label="theory", zorder=4
+            theory.row[shown],
+            theory.value[shown],
+            color=ORANGE,
+            linewidth=2.2,
+            linestyle="--",
+            label="theory",
+            zorder=4,
         )
     axes.set(title=title, ylabel=unit)
-    axes.legend(loc="upper right", fontsize=9)
+    axes.legend(loc="best", fontsize=9)
     return int((~inside).sum())
 
 
