@@ -35,6 +35,7 @@ body { margin: 0 auto; padding: 1rem; max-width: 44rem; background: #fff; color:
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
 h1 { font-size: 1.5rem; line-height: 1.25 } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem }
 table { border-collapse: collapse; width: 100%; font-size: .9rem }
+th[scope=row] { font-weight: normal; color: #555; white-space: nowrap }
 th, td { text-align: left; padding: .25rem .5rem .25rem 0; border-bottom: 1px solid #ddd; vertical-align: top }
 td + td.number, th.number { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums }
 tr.baseline td { color: #555 }
@@ -115,7 +116,7 @@ def _learnt(run: TableRun) -> str:
     kinds = list(model.kinds().items())
     columns = _table(["column", "taken for"], ([_text(name), _text(kind)] for name, kind in kinds[:MOST_COLUMNS]))
     more = f"<p>and {len(kinds) - MOST_COLUMNS:,} more columns.</p>" if len(kinds) > MOST_COLUMNS else ""
-    return _section("learnt", "What was learnt", _table(["", ""], facts) + f"<h3>Columns</h3>{columns}{more}")
+    return _section("learnt", "What was learnt", _facts(facts) + f"<h3>Columns</h3>{columns}{more}")
 
 
 def _scores(run: TableRun) -> str:
@@ -279,13 +280,18 @@ def _note(*lines: str) -> str:
     return "".join(f'<p class="note">{escape(line)}</p>' for line in lines)
 
 
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    lines = [f'<tr><th scope="row">{name}</th><td>{told}</td></tr>' for name, told in facts]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
 def _table(
     head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = (), marked: Iterable[int] = ()
 ) -> str:
     """Cells are HTML already."""
     kinds = [' class="number"' if column in numbers else "" for column in range(len(head))]
     titles = "".join(f'<th scope="col"{kind}>{title}</th>' for title, kind in zip(head, kinds, strict=True))
-    lines = [f"<thead><tr>{titles}</tr></thead>"] if any(head) else []
+    lines = [f"<thead><tr>{titles}</tr></thead>"]
     grey = set(marked)
     for place, row in enumerate(rows):
         cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, kinds, strict=True))
