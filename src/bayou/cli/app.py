@@ -191,6 +191,18 @@ def compare(
         run(_one_source(source, data), target, setting or [], format, on_error, json)
 
 
+@app.command()
+def report(
+    model: ModelFile,
+    output: Annotated[str, typer.Option("--output", "-o", help="The page to write.")] = "report.html",
+) -> None:
+    """One page about a run: scores, learning curve, calibration, weights and drift. It needs no network."""
+    with told_in_one_line():
+        from bayou.cli.report import run  # noqa: PLC0415
+
+        run(model, output)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def papers(context: typer.Context) -> None:
     """Reproduce figures and tables of the papers: list, run NAME, run --all."""

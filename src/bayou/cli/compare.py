@@ -10,8 +10,9 @@ import time
 
 from bayou.cli.errors import Failed
 from bayou.cli.learn import Asked
-from bayou.cli.shown import FULL_NAMES, number, say, warn
+from bayou.cli.shown import say, warn
 from bayou.estimators.summary import aligned
+from bayou.evaluation.score_names import FULL_NAMES, number
 from bayou.evaluation.table_run import TableRun
 from bayou.streams import Skipped, open_source
 

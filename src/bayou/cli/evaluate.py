@@ -10,7 +10,7 @@ import numpy as np
 
 from bayou.cli.errors import Failed
 from bayou.cli.learn import loaded
-from bayou.cli.shown import FULL_NAMES, number, say, warn
+from bayou.cli.shown import say, warn
 from bayou.estimators import TableModel
 from bayou.estimators.summary import aligned
 from bayou.estimators.table_model import CLASSES, Learnt
@@ -26,6 +26,7 @@ from bayou.evaluation.metrics import (
     PairedDifference,
     Windowed,
 )
+from bayou.evaluation.score_names import FULL_NAMES, number
 from bayou.evaluation.stream_scores import LEVEL, codes_of, losses
 from bayou.evaluation.table_run import TableRun
 from bayou.streams import Skipped, open_source

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from bayou.estimators.summary import aligned
+from bayou.evaluation.score_names import FULL_NAMES, number
 
 # What is shown along the way, and how it is called; the last ones need no model.
 ALONG = {
@@ -26,24 +27,6 @@ TITLES = {
     "no_change_rmse": "no-change",
     "mean_rmse": "mean so far",
 }
-FULL_NAMES = {
-    "log_loss": "log loss (nats)",
-    "accuracy": "accuracy",
-    "ece": "calibration error",
-    "brier": "Brier score",
-    "auc": "area under the ROC curve",
-    "majority_log_loss": "log loss of the class frequencies",
-    "majority_accuracy": "accuracy of the majority class",
-    "no_change_accuracy": "accuracy of the last label",
-    "kappa_temporal": "errors of the last label avoided",
-    "rmse": "RMSE",
-    "mae": "mean absolute error",
-    "nlpd": "negative log density (nats)",
-    "coverage": "90 % intervals cover",
-    "mean_rmse": "RMSE of the mean so far",
-    "no_change_rmse": "RMSE of the last target",
-}
-SHARES = {"accuracy", "ece", "coverage", "majority_accuracy", "no_change_accuracy", "kappa_temporal"}
 WIDTH = 11
 
 
@@ -60,13 +43,6 @@ def line(task: str, rows: int, rate: float, values: dict[str, float], since: flo
     told = [f"{rows:,}", f"{rate:,.0f}", number(first, values[first]), number(first, since)]
     told += [number(name, values[name]) for name in others]
     return "  ".join(part.rjust(WIDTH) for part in told)
-
-
-def number(name: str, value: float) -> str:
-    """A score, in percent where it is a share."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:.1%}" if name in SHARES else f"{value:.4g}"
 
 
 def scores_table(values: dict[str, float], errors: dict[str, float]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, Posterior, Vector
 
@@ -41,7 +42,10 @@ class Summary(NamedTuple):
     def most_certain(self, n: int) -> Summary:
         """The weights whose sign is surest; of equally sure ones, those furthest from zero in deviations."""
         distance = np.abs(self.mean) / np.where(self.deviation > 0.0, self.deviation, np.inf)
-        order = np.lexsort((-distance, -self.sign_probability))[:n]
+        return self.taken(np.lexsort((-distance, -self.sign_probability))[:n])
+
+    def taken(self, order: NDArray[np.intp]) -> Summary:
+        """The weights at these places, in their order."""
         return Summary(
             [self.names[i] for i in order],
             self.mean[order],

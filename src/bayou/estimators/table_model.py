@@ -45,12 +45,14 @@ class TableModel:
     "count", or "auto" to see from the first rows. ``encoder`` says what the columns are where that is not to be found
     out; ``weight`` names a column of weights. With hashed rows there are 2**bits weights.
 
+    >>> import random
     >>> import polars as pl
     >>> from bayou import TableModel
-    >>> table = pl.DataFrame({"city": ["Paris", "Rome"] * 50, "age": list(range(100)), "bought": [True, False] * 50})
+    >>> cities = random.Random(0).choices(["Paris", "Rome"], k=200)
+    >>> table = pl.DataFrame({"city": cities, "bought": [city == "Paris" for city in cities]})
     >>> model = TableModel("bought")
     >>> _ = model.learn_many(table)
-    >>> model.task, model.predict_table(table.head(2))["prediction"].to_list()
+    >>> model.task, model.predict_table({"city": ["Paris", "Rome"]})["prediction"].to_list()
     ('binary', [True, False])
     """
 
@@ -243,6 +245,18 @@ class TableModel:
         """Each weight with its deviation, interval and the probability of its sign, by the names of the columns."""
         told: Summary = self.estimator.summary(coverage)
         return told
+
+    def summary_per_deviation(self, coverage: float = 0.9) -> Summary:
+        """The same, each weight times the deviation of its input, so that all can be compared.
+
+        Inputs of zeros and ones keep their unit, and those of hashed rows are scaled already.
+        """
+        told = self.summary(coverage)
+        scale = np.atleast_1d(self.estimator._weight_scale())
+        each = np.resize(scale, len(told.names))  # once per class
+        return told._replace(
+            mean=told.mean * each, deviation=told.deviation * each, interval=told.interval * each[:, None]
+        )
 
     def kinds(self) -> dict[str, str]:
         """What each column was taken for."""

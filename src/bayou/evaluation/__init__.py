@@ -8,7 +8,9 @@
     scores         which metrics and baselines belong to which task
     table_run      one pass over a stream of tables, which can be broken off and taken up
     stream_scores  scores along it
+    score_names    how scores are called
     plots          learning curves, reliability, coverage
+    report_page    a run as one page of HTML; report_pictures, report_theory: what is drawn on it, what was expected
 
 Pictures need matplotlib, and it is loaded only for them: ``pip install "bayou[plot]"``.
 """
@@ -44,6 +46,7 @@ from bayou.evaluation.metrics import (
 )
 from bayou.evaluation.monitor import CalibrationMonitor, CoverageMonitor
 from bayou.evaluation.progressive import Report, progressive
+from bayou.evaluation.report_page import report_page
 from bayou.evaluation.table_run import TableRun
 
 __all__ = [  # noqa: RUF022  # sorted as Python does, as in all packages
@@ -79,4 +82,5 @@ __all__ = [  # noqa: RUF022  # sorted as Python does, as in all packages
     "mcnemar",
     "paired_difference",
     "progressive",
+    "report_page",
 ]

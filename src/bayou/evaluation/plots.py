@@ -6,7 +6,7 @@ can tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +66,7 @@ def learning_curve(reports: Sequence[Report[Any]], path: str | Path) -> None:
 def reliability(report: Report[Any], path: str | Path) -> None:
     """How often what was given some probability came true, and how often each probability was given."""
     with _picture(path, 6.0, 7.2) as figure:
-        _draw_reliability(figure, report.total.calibration_error)
+        draw_reliability(figure, report.total.calibration_error)
 
 
 def intervals(report: Report[Any], path: str | Path) -> None:
@@ -86,21 +86,27 @@ def overview(reports: Sequence[Report[Any]], path: str | Path) -> None:
         left, right = parts
         _draw_curves(left, reports)
         if isinstance(total, ClassScores):
-            _draw_reliability(right, total.calibration_error)
+            draw_reliability(right, total.calibration_error)
         else:
             _draw_intervals(right, total.pit)
 
 
 @contextmanager
-def _picture(path: str | Path, width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw on, written to a file afterwards."""
+def drawing(width: float, height: float, style: Mapping[Any, Any] | None = None) -> Iterator[Figure]:
+    """A figure to draw on and to write, in the style of all pictures and what is added to it."""
     try:
-        import matplotlib as mpl  # noqa: PLC0415  # an extra  # an extra
+        import matplotlib as mpl  # noqa: PLC0415  # an extra
         from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ImportError('pictures need matplotlib, which is missing: pip install "bayou[plot]"') from error
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+    with mpl.rc_context(STYLE | dict(style or {})):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def _picture(path: str | Path, width: float, height: float) -> Iterator[Figure]:
+    """A figure to draw on, written to a file afterwards."""
+    with drawing(width, height) as figure:
         yield figure
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
@@ -145,13 +151,14 @@ def _series(reports: Sequence[Report[Any]], span: str, name: str) -> tuple[Vecto
     return rows, values, errors
 
 
-def _draw_reliability(figure: FigureBase, calibration: CalibrationError) -> None:
+def draw_reliability(figure: FigureBase, calibration: CalibrationError) -> None:
+    """Frequencies against probabilities with binomial error bars, and how often each probability was given."""
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1.0])
     used = calibration.rows > 0
     rows = calibration.rows[used]
     predicted, observed = calibration.predicted[used] / rows, calibration.observed[used] / rows
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=1.2, label="as often as said")
-    bars = np.abs(_wilson(observed, rows) - observed)
+    bars = np.abs(wilson(observed, rows) - observed)
     upper.errorbar(predicted, observed, bars, fmt="none", ecolor=BLUE, elinewidth=1.2, alpha=0.45)
     area = 12.0 + 110.0 * np.sqrt(rows / rows.max())  # a bin of few rows should not catch the eye
     upper.scatter(predicted, observed, area, color=BLUE, edgecolor="white", zorder=3, clip_on=False, label="observed")
@@ -164,7 +171,7 @@ def _draw_reliability(figure: FigureBase, calibration: CalibrationError) -> None
     figure.align_ylabels([upper, lower])
 
 
-def _wilson(fraction: Vector, rows: Vector) -> Vector:
+def wilson(fraction: Vector, rows: Vector) -> Vector:
     """Two standard errors around a fraction, after Wilson: sensible even where the fraction is 0 or 1."""
     middle = (fraction + 2.0 / rows) / (1.0 + 4.0 / rows)
     reach = 2.0 * np.sqrt(fraction * (1.0 - fraction) / rows + 1.0 / rows**2) / (1.0 + 4.0 / rows)
@@ -176,7 +183,7 @@ def _draw_intervals(figure: FigureBase, pit: PITHistogram) -> None:
     total, share = pit.counts.sum(), 1.0 / pit.counts.size
     levels, covered = pit.coverage()
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=1.2, label="as much as said")
-    bars = np.abs(_wilson(covered, np.full(levels.shape, total)) - covered)
+    bars = np.abs(wilson(covered, np.full(levels.shape, total)) - covered)
     upper.errorbar(levels, covered, bars, fmt="o", color=BLUE, markersize=6, elinewidth=1.3, label="observed")
     upper.set(title="Intervals of every level", xlabel="nominal coverage", ylabel="covered fraction of rows")
     upper.set(xlim=(0, 1), ylim=(0, 1))

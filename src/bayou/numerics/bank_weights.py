@@ -32,6 +32,7 @@ FIRST = 256  # targets in which none sleeps
 MEMORY = 1.0 / 512.0  # of a member's merit, per target
 HOPELESS = -25.0  # merit below which a member sleeps: a twentieth of a nat per target, over the memory
 UNPROVEN = -3.0  # the same at the end of a trial
+KEPT = 6  # members that stay awake, if they may be afforded
 TRIAL = 256.0  # targets for which one that slept is tried again
 TRIED_AT_ONCE = 0.25  # share of what may be spent that is kept for those who are tried
 NAP, LONGEST_NAP = 512.0, 4096.0  # targets that it sleeps at first, then twice as long each time
@@ -282,7 +283,8 @@ def learn_from_kin(belief: BankBelief, plan: BankPlan, m: int) -> None:
 def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
     """Put to sleep who is hopeless, and the least of the others until the rest may be afforded; never the best.
 
-    Those who are tried are not among them: a share of the costs is kept for them.
+    The best few stay awake even if hopeless beside the very best, which may not be so for long. Those who are tried are
+    not among them: a share of the costs is kept for them.
     """
     best, spent, tried = -1, 0.0, 0.0
     for m in range(belief.rest.size):
@@ -295,7 +297,7 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
             failed = belief.naps[m] > 0.0 and belief.merit[m] < UNPROVEN
             if belief.merit[m] >= 0.0:
                 belief.naps[m] = 0.0
-            if m != best and (belief.merit[m] < HOPELESS or failed):
+            if m != best and (belief.merit[m] < HOPELESS or failed) and better_than(belief, m) >= KEPT:
                 sleep(belief, m)
             else:
                 spent += plan.cost[m]
@@ -309,6 +311,16 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
             return
         spent -= plan.cost[least]
         sleep(belief, least)
+
+
+@borrowing_kernel
+def better_than(belief: BankBelief, m: int) -> int:
+    """How many of those awake have more merit."""
+    count = 0
+    for other in range(belief.rest.size):
+        if belief.rest[other] == 0.0 and belief.merit[other] > belief.merit[m]:
+            count += 1
+    return count
 
 
 @borrowing_kernel
