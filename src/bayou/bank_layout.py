@@ -104,10 +104,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, blocks_of(plan).at[1:])])
     width = groups[0].n_waves if groups else 0
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
-    for g, waves in enumerate(groups):
-        random = np.random.default_rng([waves.seed, g])
-        phase[g] = random.uniform(0.0, 2.0 * math.pi, width)
-        frequency[g] = _frequencies(waves, random, n_inputs)
+    draw_waves(members, frequency, phase)
     zeros = np.zeros
     return BankBelief(
         mean=zeros(plan.ceiling.size),
@@ -125,6 +122,14 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         frequency=frequency,
         phase=phase,
     )
+
+
+def draw_waves(members: Sequence[Member], frequency: Array, phase: Matrix) -> None:
+    """Write the frequencies and phases of the waves that members share: the same for the same members, always."""
+    for g, waves in enumerate(groups_of(members)):
+        random = np.random.default_rng([waves.seed, g])
+        phase[g] = random.uniform(0.0, 2.0 * math.pi, phase.shape[1])
+        frequency[g] = _frequencies(waves, random, frequency.shape[2])
 
 
 def _frequencies(waves: Waves, random: np.random.Generator, n_inputs: int) -> Matrix:
