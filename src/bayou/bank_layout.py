@@ -21,7 +21,7 @@ from bayou.numerics.bank_belief import (
     ClassRoom,
     blocks_of,
 )
-from bayou.numerics.bank_weights import FIRST_NOISE
+from bayou.numerics.bank_weights import FIRST, FIRST_NOISE, TARGETS_PER_WAVE
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -31,9 +31,13 @@ PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.3, 4.5e-4, 0.012, 1.3
 
 def cost(member: Member, n_inputs: int) -> float:
     """Microseconds that a member takes per row, roughly, on a machine of 2025."""
-    waves = 0 if member.waves is None else member.waves.n_waves
     per_latent = PER_ROW if member.n_latents == 1 else PER_CLASS
-    return member.n_latents * (per_latent + PER_SQUARE * member.n_features(n_inputs) ** 2) + PER_WAVE * waves
+    return member.n_latents * (per_latent + PER_SQUARE * member.n_features(n_inputs) ** 2) + PER_WAVE * n_waves(member)
+
+
+def n_waves(member: Member) -> int:
+    """How many waves a member has."""
+    return 0 if member.waves is None else member.waves.n_waves
 
 
 def n_bytes(member: Member, n_inputs: int) -> int:
@@ -83,6 +87,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         keeps=np.array(kept),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
+        patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
         switching=np.array(switching, dtype=np.float64),
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
     )
