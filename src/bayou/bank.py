@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from bayou.bank_changes import Snapshots
 from bayou.bank_classes import carried
 from bayou.bank_found import Findings
-from bayou.bank_layout import extended, plan_of, prior_of, room_for
+from bayou.bank_layout import draw_waves, extended, plan_of, prior_of, room_for
 from bayou.bank_merging import combined, retold, retold_targets, slice_of
 from bayou.contracts import Mask, Matrix, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
@@ -363,12 +363,12 @@ class Bank(Findings):
 
     def begin_waves(self) -> None:
         """Draw waves anew, for the inputs as they are told now; their members begin anew, believed as they were."""
-        fresh = prior_of(self.members, self.plan, self.n_features)
-        self.belief.frequency[...], self.belief.phase[...] = fresh.frequency, fresh.phase
+        draw_waves(self.members, self.belief.frequency, self.belief.phase)
         blocks = blocks_of(self.plan)
         for m in np.flatnonzero(blocks.group >= 0).tolist():
-            at, square, _ = slice_of(blocks, m)
-            self.belief.mean[at], self.belief.covariance[square] = fresh.mean[at], fresh.covariance[square]
+            at, square, size = slice_of(blocks, m)
+            self.belief.mean[at], self.belief.covariance[square] = 0.0, 0.0
+            np.fill_diagonal(self.belief.covariance[square].reshape(size, size), blocks.ceiling[at])
 
     def merged(self, others: Sequence[Bank]) -> Bank:
         """What this bank and others like it know together, member by member, if no row was learnt by two of them.

@@ -21,7 +21,7 @@ from bayou.numerics.bank_belief import (
     ClassRoom,
     blocks_of,
 )
-from bayou.numerics.bank_weights import FIRST_NOISE
+from bayou.numerics.bank_weights import FIRST, FIRST_NOISE, TARGETS_PER_WAVE
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -31,9 +31,13 @@ PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.3, 4.5e-4, 0.012, 1.3
 
 def cost(member: Member, n_inputs: int) -> float:
     """Microseconds that a member takes per row, roughly, on a machine of 2025."""
-    waves = 0 if member.waves is None else member.waves.n_waves
     per_latent = PER_ROW if member.n_latents == 1 else PER_CLASS
-    return member.n_latents * (per_latent + PER_SQUARE * member.n_features(n_inputs) ** 2) + PER_WAVE * waves
+    return member.n_latents * (per_latent + PER_SQUARE * member.n_features(n_inputs) ** 2) + PER_WAVE * n_waves(member)
+
+
+def n_waves(member: Member) -> int:
+    """How many waves a member has."""
+    return 0 if member.waves is None else member.waves.n_waves
 
 
 def n_bytes(member: Member, n_inputs: int) -> int:
@@ -83,6 +87,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         keeps=np.array(kept),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
+        patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
         switching=np.array(switching, dtype=np.float64),
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
     )
@@ -104,10 +109,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, blocks_of(plan).at[1:])])
     width = groups[0].n_waves if groups else 0
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
-    for g, waves in enumerate(groups):
-        random = np.random.default_rng([waves.seed, g])
-        phase[g] = random.uniform(0.0, 2.0 * math.pi, width)
-        frequency[g] = _frequencies(waves, random, n_inputs)
+    draw_waves(members, frequency, phase)
     zeros = np.zeros
     return BankBelief(
         mean=zeros(plan.ceiling.size),
@@ -125,6 +127,14 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         frequency=frequency,
         phase=phase,
     )
+
+
+def draw_waves(members: Sequence[Member], frequency: Array, phase: Matrix) -> None:
+    """Write the frequencies and phases of the waves that members share: the same for the same members, always."""
+    for g, waves in enumerate(groups_of(members)):
+        random = np.random.default_rng([waves.seed, g])
+        phase[g] = random.uniform(0.0, 2.0 * math.pi, phase.shape[1])
+        frequency[g] = _frequencies(waves, random, frequency.shape[2])
 
 
 def _frequencies(waves: Waves, random: np.random.Generator, n_inputs: int) -> Matrix:

@@ -76,18 +76,38 @@ def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector, ben
     belief.frequency[...] *= scale
     belief.frequency[:, :, 0] += first
     plan = blocks_of(plan)
+    change = np.diag(scale)
+    change[0] += shift
     wanted = (plan.group < 0) | bent
-    for size in np.unique(plan.size[wanted]).tolist():  # members of one size together
-        change = np.eye(size)
-        change[np.arange(scale.size), np.arange(scale.size)] = scale
-        change[0, : scale.size] += shift
-        places = [slice_of(plan, m)[:2] for m in np.flatnonzero(wanted & (plan.size == size)).tolist()]
+    plain = np.flatnonzero(wanted & (plan.size == scale.size)).tolist()
+    if plain:  # together
+        places = [slice_of(plan, m)[:2] for m in plain]
         mean = np.stack([belief.mean[at] for at, _ in places]) @ change.T
-        covariance = change @ np.stack([belief.covariance[square].reshape(size, size) for _, square in places])
+        covariance = change @ np.stack([belief.covariance[square].reshape(change.shape) for _, square in places])
         per_ceiling = 1.0 / np.stack([plan.ceiling[at] for at, _ in places])
         told = _with_prior(mean, covariance @ change.T, per_ceiling, np.linalg.inv(change))
         for (at, square), new_mean, new_covariance in zip(places, *told, strict=True):
             belief.mean[at], belief.covariance[square] = new_mean, symmetric(new_covariance).ravel()
+    for m in np.flatnonzero(wanted & (plan.size > scale.size)).tolist():
+        at, square, size = slice_of(plan, m)
+        _retell_some(belief.mean[at], belief.covariance[square].reshape(size, size), plan.ceiling[at], change)
+
+
+def _retell_some(mean: Vector, covariance: Matrix, ceiling: Vector, change: Matrix) -> None:
+    """The same for one belief whose first weights are those of inputs; in place, without a cube of all its weights.
+
+    The prior changes for the first alone. So what is believed of the others, given these, stays: they follow the first
+    as far as they are correlated with them.
+    """
+    d = len(change)
+    mean[:d] = change @ mean[:d]
+    covariance[:d] = change @ covariance[:d]
+    covariance[:, :d] = covariance[:, :d] @ change.T
+    own = symmetric(covariance[:d, :d])
+    told = _with_prior(mean[None, :d], own[None], 1.0 / ceiling[None, :d], np.linalg.inv(change))
+    follows = np.linalg.solve(own, covariance[:d]).T
+    mean += follows @ (told[0][0] - mean[:d])
+    covariance[...] = symmetric(covariance + follows @ (symmetric(told[1][0]) - own) @ follows.T)
 
 
 def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: Array) -> tuple[Matrix, Array]:

@@ -19,7 +19,7 @@ from bayou.estimators import dicts
 from bayou.estimators.calibrated import CalibratedEstimator
 from bayou.estimators.choice import Choice
 from bayou.estimators.sparse_inputs import HashedInputs
-from bayou.estimators.standard_members import Budget, affordable, of_classes, of_two_classes
+from bayou.estimators.standard_members import affordable, of_classes, of_two_classes, usual_budget
 from bayou.estimators.summary import Summary
 from bayou.likelihoods import Logistic, Probit, Softmax
 from bayou.members import Member
@@ -185,9 +185,10 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         """What was chosen for two classes, for more: a bank where a latent per class can be afforded."""
         if not self._choice.members:
             return self._choice
-        n_columns, budget = self._frame.mean.size, Budget() if self.budget is None else self.budget
-        members = affordable(of_classes(count), self._first + n_columns, budget)
-        size = f"up to {budget.microseconds:g} us a row: {count} classes, {n_columns} columns"
+        n_columns, standard = self._frame.mean.size, of_classes(count, self.n_waves)
+        budget = usual_budget(standard, self._first + n_columns) if self.budget is None else self.budget
+        members = affordable(standard, self._first + n_columns, budget)
+        size = f"up to {budget.microseconds:.4g} us a row: {count} classes, {n_columns} columns"
         if members:
             return self._choice._replace(members=members, why=f"{len(members)} members, weighed by evidence; {size}")
         return self._choice._replace(members=(), why=f"every correlation between weights; no bank takes {size}")
@@ -328,7 +329,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         return self._learner_.likelihood if self._bank is None else self._bank.members[0].likelihood
 
     def _standard_members(self) -> list[Member]:
-        return of_two_classes()
+        return of_two_classes(self.n_waves)
 
     def _member_scales(self) -> Vector:
         """Weights of probit members are told as those of logistic ones."""

@@ -38,7 +38,7 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
         return FullGaussian(prior_variance=0.25)
 
     def _standard_members(self) -> list[Member]:
-        return of_counts(0.25)
+        return of_counts(0.25, self.n_waves)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

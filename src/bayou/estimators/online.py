@@ -19,7 +19,7 @@ from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
 from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
 from bayou.estimators.forecasts import LateTargets, Pending
 from bayou.estimators.sparse_inputs import Table
-from bayou.estimators.standard_members import Budget, affordable
+from bayou.estimators.standard_members import N_WAVES, Budget, affordable, usual_budget
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.members import Member
@@ -61,6 +61,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         standardize: bool = True,
         encoder: Hashing | None = None,
         budget: Budget | None = None,
+        n_waves: int = N_WAVES,
     ) -> None:
         self.likelihood = likelihood
         self.posterior = posterior
@@ -69,6 +70,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         self.standardize = standardize
         self.encoder = encoder
         self.budget = budget
+        self.n_waves = n_waves
 
     # --- the parts that estimators fill in
 
@@ -84,8 +86,9 @@ class OnlineEstimator(LateTargets, EncodedInputs):
 
     def _new_bank(self) -> Bank:
         """A bank of the members that were chosen."""
-        budget = Budget() if self.budget is None else self.budget
-        return Bank(self._choice.members, self._first + self._frame.mean.size, budget=budget.microseconds)
+        members, n_inputs = self._choice.members, self._first + self._frame.mean.size
+        budget = usual_budget(members, n_inputs) if self.budget is None else self.budget
+        return Bank(members, n_inputs, budget=budget.microseconds)
 
     def _new_learner(self, likelihood: Likelihood) -> Any:
         """A bank if one was chosen, or else a learner of this likelihood."""
@@ -126,13 +129,15 @@ class OnlineEstimator(LateTargets, EncodedInputs):
             raise InvalidSpec(f"`budget` must be Budget(...) or None; got {self.budget!r}.")
         if self.likelihood is not None or self.rule is not None:
             return choice
-        budget = Budget() if self.budget is None else self.budget
-        members = affordable(self._standard_members(), self._first + n_columns, budget)
+        if not (isinstance(self.n_waves, int) and not isinstance(self.n_waves, bool) and self.n_waves >= 1):
+            raise InvalidSpec(f"`n_waves` must be a whole number, at least 1; got {self.n_waves!r}.")
+        standard = self._standard_members()
+        budget = usual_budget(standard, self._first + n_columns) if self.budget is None else self.budget
+        members = affordable(standard, self._first + n_columns, budget)
         if not members:
             return choice
-        why = (
-            f"{len(members)} members, weighed by evidence; up to {budget.microseconds:g} us a row: {n_columns} columns"
-        )
+        spent = f"up to {budget.microseconds:.4g} us a row"
+        why = f"{len(members)} members, weighed by evidence; {spent}: {n_columns} columns"
         return choice._replace(why=why, members=members)
 
     # --- rows

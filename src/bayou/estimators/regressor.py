@@ -33,6 +33,9 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     measured in units of their own spread. With a ``posterior`` that does not learn the noise, targets are taken as they
     are, and ``likelihood`` says how they scatter.
 
+    ``n_waves`` is how many random waves those members of the bank have that bend: with 600, functions are learnt that
+    bend more, at one or two milliseconds per row.
+
     >>> import numpy as np
     >>> from bayou import OnlineRegressor
     >>> x = np.linspace(0, 1, 50)[:, None]
@@ -50,7 +53,7 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
         return NormalInverseGamma(prior_variance=10.0)
 
     def _standard_members(self) -> list[Member]:
-        return of_numbers(10.0)
+        return of_numbers(10.0, self.n_waves)
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)

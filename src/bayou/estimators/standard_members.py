@@ -7,27 +7,61 @@ the first come first.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import TypeVar
 
 from bayou.bank_layout import cost, n_bytes
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
 from bayou.members import Budget, Member, Waves
 
-__all__ = ["Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_two_classes"]
+__all__ = ["N_WAVES", "Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_two_classes", "usual_budget"]
 
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 FLIP_RATES = (0.05, 0.1, 0.2)
 SCALES = (0.25, 0.5, 1.0)
-CURVES = tuple(Waves(scale, inputs=1) for scale in (0.5, 1.5))  # a sum of them, one per input
-SURFACES = tuple(Waves(scale, inputs=2) for scale in (0.5, 1.5))  # a sum of them, each of two inputs
+SIDE_SCALES = (0.5, 1.5)  # of sums of curves, one per input, and of surfaces, each of two inputs
+N_WAVES = 60  # of members of which a bank can have many; of those with more, few
+MANY_SCALES = (0.5, 1.0)
+AMPLITUDE = Waves().amplitude
 N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
+Setting = TypeVar("Setting")
 
 
-def of_two_classes() -> list[Member]:
+def many_waves(n_waves: int) -> list[Waves]:
+    """Waves of members that have more of them than is usual: few members, as the cost grows with the square of it.
+
+    What more waves are for are functions that stand out of their noise by far. One amplitude is the usual one; by the
+    other each weight may be as large as that of one among the usual number of waves, so that it grows with how many
+    there are.
+    """
+    return [
+        *(
+            Waves(scale, n_waves, amplitude)
+            for scale, amplitude in product(MANY_SCALES, (AMPLITUDE, AMPLITUDE * n_waves / N_WAVES))
+        ),
+        *(Waves(SIDE_SCALES[0], n_waves, inputs=inputs) for inputs in (1, 2)),
+    ]
+
+
+def bent(
+    n_waves: int, of_all: Sequence[Setting], of_two: Sequence[Setting], of_many: Setting
+) -> Iterable[tuple[Waves, Setting]]:
+    """Waves with what else their members differ in, as drift: those of all inputs, those of two each, those of many."""
+    if n_waves > N_WAVES:
+        return [(waves, of_many) for waves in many_waves(n_waves)]
+    curves, surfaces = ([Waves(scale, n_waves, inputs=inputs) for scale in SIDE_SCALES] for inputs in (1, 2))
+    return [
+        *product((Waves(scale, n_waves) for scale in SCALES), of_all),
+        *product(curves, of_all[:1]),
+        *product(surfaces, of_two),
+    ]
+
+
+def of_two_classes(n_waves: int = N_WAVES) -> list[Member]:
     """Drift, label noise, size of weights, what bends, what repeats itself, and what begins anew."""
     kind = Logistic()
     return [
@@ -37,13 +71,11 @@ def of_two_classes() -> list[Member]:
         *(Member(FlipProbit(rate), drift) for rate, drift in product(FLIP_RATES, (0.0, 1e-4, 1e-3))),
         *(Member(kind, drift, past=N_PAST) for drift in (0.0, 1e-3, 1e-1)),
         *(Member(kind, drift, NARROW) for drift in (0.0, 1e-4, 1e-3)),
-        *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3, 1e-2))),
-        *(Member(kind, waves=waves) for waves in CURVES),
-        *(Member(kind, drift, waves=waves) for waves, drift in product(SURFACES, (0.0, 1e-3))),
+        *(Member(kind, drift, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3, 1e-2), (0.0, 1e-3), 0.0)),
     ]
 
 
-def of_classes(n_classes: int) -> list[Member]:
+def of_classes(n_classes: int, n_waves: int = N_WAVES) -> list[Member]:
     """The same for three classes or more, without label noise; as each costs a latent per class, fewer of them.
 
     Most differ from one of two classes in nothing but their likelihood, and go on with what that one has learnt. Two
@@ -57,13 +89,15 @@ def of_classes(n_classes: int) -> list[Member]:
         *(Member(kind, drift, WIDE) for drift in (0.0, 1e-3)),
         *(Member(kind, restarts=True) for _ in range(N_RESTARTS // 2)),
         Member(kind, 0.0, NARROW),
-        *(Member(kind, drift, waves=Waves(scale)) for scale, drift in product(SCALES, (0.0, 1e-3))),
-        *(Member(kind, waves=waves) for waves in (*CURVES, *SURFACES)),
+        *(Member(kind, drift, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),
     ]
 
 
-def of_numbers(prior_variance: float) -> list[Member]:
-    """The same with noise that is learnt, for ever or for some time, instead of label noise."""
+def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
+    """The same with noise that is learnt, for ever or for some time, instead of label noise.
+
+    What many waves leave over becomes less for long: they learn it for some time, or it would be told as it was.
+    """
     kind, ever, short = Gaussian(), math.inf, 200.0
 
     def member(drift: float, memory: float, **given: object) -> Member:
@@ -75,18 +109,15 @@ def of_numbers(prior_variance: float) -> list[Member]:
         *(member(0.0, memory, restarts=True) for memory in (ever, short) for _ in range(N_RESTARTS // 2)),
         *(member(drift, memory, past=N_PAST) for drift, memory in ((0.0, ever), (1e-4, short), (1e-2, short))),
         *(
-            member(drift, memory, waves=Waves(scale))
-            for scale, (drift, memory) in product(SCALES, ((0.0, ever), (1e-4, short), (1e-2, short)))
-        ),
-        *(member(0.0, ever, waves=waves) for waves in CURVES),
-        *(
             member(drift, memory, waves=waves)
-            for waves, (drift, memory) in product(SURFACES, ((0.0, ever), (1e-4, short)))
+            for waves, (drift, memory) in bent(
+                n_waves, ((0.0, ever), (1e-4, short), (1e-2, short)), ((0.0, ever), (1e-4, short)), (0.0, short)
+            )
         ),
     ]
 
 
-def of_counts(prior_variance: float) -> list[Member]:
+def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """Drift, counts that vary more than their mean, what bends, and what begins anew."""
     kind = Poisson()
     return [
@@ -95,11 +126,16 @@ def of_counts(prior_variance: float) -> list[Member]:
         *(Member(kind, 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
         *(Member(NegativeBinomial(0.1), 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
         *(
-            Member(NegativeBinomial(0.1), drift, prior_variance, waves=Waves(scale))
-            for scale, drift in product(SCALES, (0.0, 1e-3))
+            Member(NegativeBinomial(0.1), drift, prior_variance, waves=waves)
+            for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)
         ),
-        *(Member(NegativeBinomial(0.1), 0.0, prior_variance, waves=waves) for waves in (*CURVES, *SURFACES)),
     ]
+
+
+def usual_budget(members: Sequence[Member], n_inputs: int) -> Budget:
+    """What may be spent if nothing is said: beside the usual, what all members with many waves take."""
+    many = (member for member in members if member.waves is not None and member.waves.n_waves > N_WAVES)
+    return Budget(microseconds=Budget().microseconds + sum(cost(member, n_inputs) for member in many))
 
 
 def affordable(members: Sequence[Member], n_inputs: int, budget: Budget) -> tuple[Member, ...]:

@@ -61,7 +61,7 @@ class BankPlan(NamedTuple):
     ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that outlasts a row,
     -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one ``kin`` have
     weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of all who are
-    awake, and whether any may sleep.
+    awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
     """
 
     size: Integers
@@ -77,6 +77,7 @@ class BankPlan(NamedTuple):
     keeps: Vector
     cost: Vector
     limits: Vector
+    patience: Vector
     switching: Vector
     amplitude: Vector
 

@@ -29,6 +29,7 @@ from bayou.numerics.jit import borrowing_kernel
 FAINTEST = 1e-280
 BLOCK = 64  # targets between looks at who should sleep
 FIRST = 256  # targets in which none sleeps
+TARGETS_PER_WAVE = 4.0  # the same for who has many waves: it is slow at first, and what it sleeps through is lost
 MEMORY = 1.0 / 512.0  # of a member's merit, per target
 HOPELESS = -25.0  # merit below which a member sleeps: a twentieth of a nat per target, over the memory
 UNPROVEN = -3.0  # the same at the end of a trial
@@ -284,7 +285,8 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
     """Put to sleep who is hopeless, and the least of the others until the rest may be afforded; never the best.
 
     The best few stay awake even if hopeless beside the very best, which may not be so for long. Those who are tried are
-    not among them: a share of the costs is kept for them.
+    not among them: a share of the costs is kept for them. Who has many waves is not taken for hopeless, and sleeps only
+    where it cannot be afforded, once its time has come.
     """
     best, spent, tried = -1, 0.0, 0.0
     for m in range(belief.rest.size):
@@ -293,18 +295,19 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
     for m in range(belief.rest.size):
         if belief.rest[m] < 0.0:
             tried += plan.cost[m]
-        elif belief.rest[m] == 0.0:
+        elif is_judged(belief, plan, m):
             failed = belief.naps[m] > 0.0 and belief.merit[m] < UNPROVEN
             if belief.merit[m] >= 0.0:
                 belief.naps[m] = 0.0
-            if m != best and (belief.merit[m] < HOPELESS or failed) and better_than(belief, m) >= KEPT:
+            hopeless = plan.patience[m] <= FIRST and (belief.merit[m] < HOPELESS or failed)
+            if m != best and hopeless and better_than(belief, m) >= KEPT:
                 sleep(belief, m)
             else:
                 spent += plan.cost[m]
     while spent > plan.limits[0] - min(tried, TRIED_AT_ONCE * plan.limits[0]):
         least = -1
         for m in range(belief.rest.size):
-            awake = belief.rest[m] == 0.0 and m != best
+            awake = is_judged(belief, plan, m) and m != best
             if awake and (least < 0 or belief.merit[m] < belief.merit[least]):
                 least = m
         if least < 0:
@@ -321,6 +324,12 @@ def better_than(belief: BankBelief, m: int) -> int:
         if belief.rest[other] == 0.0 and belief.merit[other] > belief.merit[m]:
             count += 1
     return count
+
+
+@borrowing_kernel
+def is_judged(belief: BankBelief, plan: BankPlan, m: int) -> bool:
+    """Whether a member is awake, is not being tried, and has learnt long enough to be put to sleep."""
+    return bool(belief.rest[m] == 0.0 and belief.pulse[LEARNT] >= plan.patience[m])
 
 
 @borrowing_kernel
