@@ -21,7 +21,8 @@ from benchmarks.streams.linear import Way, has_two_classes, loss, told_rows, wit
 from benchmarks.streams.stream import Stream
 
 MODELS = ("BayesianGLM", "EmpiricalBayesGLM")
-RULES = ("ExponentialForgetting", "StabilizedForgetting")
+FORGET = "Forgetting"
+RULES = (f"Exponential{FORGET}", f"Stabilized{FORGET}")
 FORGOTTEN = (0.001, 0.003, 0.01, 0.03, 0.1)  # shares of what is known, per row; from the slowest to the fastest
 
 
@@ -39,7 +40,9 @@ class Setting(NamedTuple):
         return getattr(bayesianbandits, self.model)(forgetting=forgetting)
 
     def __str__(self) -> str:
-        return f"{self.model}, {self.rule} {self.rate:g}" if self.rule else self.model
+        """Short, for a table."""
+        model, rule = self.model.replace("EmpiricalBayes", "EB ").replace("Bayesian", ""), self.rule.replace(FORGET, "")
+        return f"{model}, {rule.lower()} {self.rate:g}" if rule else model
 
 
 def by_model(make: Callable[[], Any]) -> Way:
@@ -112,7 +115,7 @@ def bandits(most_rows: int | None) -> list[Contender]:
     ways = {
         "BayesianGLM": by_laplace,
         "BayesianGLM, R-VGA": by_variational,
-        "best setting in hindsight": by_best_setting,
+        "best in hindsight": by_best_setting,
     }
     missing = without("bayesianbandits")
     return [
