@@ -14,7 +14,18 @@ import numpy as np
 from benchmarks.timing import Contender, Effort, microseconds_per_example
 
 SIZE = 1500
-PEERS = ("bayou", "numpy", "numba", "scikit-learn", "river", "padasip", "polars", "vowpalwabbit")
+PEERS = (
+    "bayou",
+    "numpy",
+    "numba",
+    "scikit-learn",
+    "river",
+    "padasip",
+    "polars",
+    "vowpalwabbit",
+    "bayesianbandits",
+    "capymoa",
+)
 
 
 def versions() -> dict[str, str]:

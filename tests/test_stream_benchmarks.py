@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +22,22 @@ pytest.importorskip("threadpoolctl")
 from sklearn.metrics import log_loss  # these need the peers
 
 from benchmarks import vowpal
-from benchmarks.streams import contenders, files, late, linear, made, scores, trees
+from benchmarks.streams import bandits, contenders, files, late, linear, made, scores, trees
 from benchmarks.streams.__main__ import main
 from benchmarks.streams.contenders import BASELINES, NO_CHANGE, OURS, OURSELVES, Contender, Predicted
 from benchmarks.streams.stream import MOST_VALUES, Category, Stream
 
 needs_vowpal = pytest.mark.skipif(not vowpal.is_there(), reason=vowpal.ABSENT)
-EVERYONE = [*OURSELVES, *linear.linear(), *trees.trees(None), *BASELINES]
-PRESENT = [contender for contender in EVERYONE if not contender.missing]
+NO_MOA = linear.without("capymoa") or trees.without_java()
+LATE_TOO = bandits.bandits(None)
+ON_TIME = [*OURSELVES, *linear.linear(), *trees.trees(None), *BASELINES]
+
+
+def each(contenders: list[Contender]) -> pytest.MarkDecorator:
+    """A test of each; those that are absent are skipped, and it is said why."""
+    absent = [pytest.mark.skipif(bool(contender.missing), reason=contender.missing) for contender in contenders]
+    found = [pytest.param(one, marks=mark, id=one.name) for one, mark in zip(contenders, absent, strict=True)]
+    return pytest.mark.parametrize("contender", found)
 
 
 def small(n_rows: int = 300) -> Stream:
@@ -37,8 +47,9 @@ def small(n_rows: int = 300) -> Stream:
     return Stream("small", random.normal(size=(n_rows, 3)), {"kind": kinds}, random.integers(0, 2, n_rows), 2)
 
 
-# In hindsight another rate may be the best.
-FORESIGHT = [contender for contender in PRESENT if contender.takes(small()) and "hindsight" not in contender.name]
+def with_foresight(contenders: list[Contender]) -> list[Contender]:
+    """In hindsight another rate may be the best."""
+    return [contender for contender in contenders if contender.takes(small()) and "hindsight" not in contender.name]
 
 
 # --- streams
@@ -139,7 +150,7 @@ def told(contender: Contender, stream: Stream) -> np.ndarray:
     return contender.predict(stream).probabilities
 
 
-@pytest.mark.parametrize("contender", FORESIGHT, ids=lambda c: c.name)
+@each(with_foresight([*ON_TIME, *LATE_TOO]))
 def test_no_label_is_told_too_early(contender: Contender) -> None:
     """What comes later has no say: another label changes nothing until the row after it."""
     stream = small(60)
@@ -152,7 +163,7 @@ def test_no_label_is_told_too_early(contender: Contender) -> None:
     np.testing.assert_allclose(before.sum(axis=1), 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("contender", [c for c in PRESENT if c.kind != "baseline"], ids=lambda c: c.name)
+@each([contender for contender in [*ON_TIME, *LATE_TOO] if contender.kind != "baseline"])
 def test_several_classes_are_predicted(contender: Contender) -> None:
     """Three classes that one number tells apart: to guess gives a loss of 1.10."""
     random = np.random.default_rng(1)
@@ -166,12 +177,12 @@ def test_several_classes_are_predicted(contender: Contender) -> None:
     assert result.microseconds > 0.0
 
 
-@pytest.mark.parametrize("contender", [c for c in late.LATE if "hindsight" not in c.name], ids=lambda c: c.name)
+@each([contender for contender in [*late.LATE, *LATE_TOO] if "hindsight" not in contender.name])
 def test_no_late_label_is_told_too_early(contender: Contender) -> None:
     """Row 40 is told before row 50 is predicted, and not before row 49."""
     stream = replace(small(70), delay=9)
     assert contender.takes(stream)
-    assert not any(other.takes(stream) for other in EVERYONE)
+    assert not any(other.takes(stream) for other in ON_TIME)
     other = stream.labels.copy()
     other[40] = 1 - other[40]
     before, after = told(contender, stream), told(contender, replace(stream, labels=other))
@@ -219,6 +230,66 @@ def test_vowpal_predicts_before_it_learns(options: str) -> None:
         workspace.learn(f"{2 * label - 1} {row}")
     workspace.finish()
     np.testing.assert_allclose(linear.by_vowpal(options)(stream).probabilities[:, 1], second, atol=2e-6)
+
+
+def test_bandits_predict_before_they_learn() -> None:
+    """What the model says when it is asked first and told then, in the units that scikit-learn has so far."""
+    peer = pytest.importorskip("bayesianbandits")
+    from sklearn.preprocessing import StandardScaler
+
+    stream, second = replace(made.abrupt(150), categories={}), []
+    model, scaler = peer.EmpiricalBayesGLM(forgetting=peer.StabilizedForgetting(0.97)), StandardScaler()
+    for t in range(len(stream)):
+        row = stream.numbers[t : t + 1]
+        told_row = np.column_stack([scaler.partial_fit(row).transform(row), [1.0]])
+        second.append(model.predict(told_row)[0])
+        model.partial_fit(told_row, stream.labels[t : t + 1])
+    setting = bandits.Setting("EmpiricalBayesGLM", "StabilizedForgetting", 0.97)
+    given = bandits.by_model(setting.make)(stream).probabilities
+    np.testing.assert_allclose(given[:, 1], second, rtol=1e-6)
+
+
+def test_the_best_setting_of_bandits_forgets_what_is_no_longer_true() -> None:
+    pytest.importorskip("bayesianbandits")
+    stream = made.abrupt(600)
+    never, best = bandits.by_laplace(stream), bandits.by_best_setting(stream)
+    losses = [log_loss(stream.labels, run.probabilities) for run in (never, best)]
+    assert losses[1] < losses[0] - 0.02
+    assert best.note.startswith((" (GLM, ", " (EB GLM, "))  # a rule and its rate follow
+
+
+READ_BY_MOA = """
+import sys
+from capymoa.classifier import AdaptiveRandomForestClassifier
+from capymoa.stream import ARFFStream
+
+stream = ARFFStream(sys.argv[1])
+model = AdaptiveRandomForestClassifier(stream.get_schema(), ensemble_size=3)
+for instance in stream:
+    votes = model.predict_proba(instance)
+    print(*([0.5, 0.5] if votes is None else votes))
+    model.train(instance)
+"""
+
+
+@pytest.mark.skipif(bool(NO_MOA), reason=NO_MOA)
+def test_moa_says_the_same_of_a_file_that_it_reads_itself(tmp_path: Path) -> None:
+    """A category tells the label nine times in ten; two of its values come too late for a column."""
+    random = np.random.default_rng(3)
+    kinds = np.array([*range(MOST_VALUES + 2), *random.integers(0, 4, 400)])
+    labels = np.where(random.uniform(size=len(kinds)) < 0.1, (kinds + 1) % 2, kinds % 2)
+    stream = Stream("told", random.normal(size=(len(kinds), 1)), {"kind": Category.of(kinds)}, labels, 2)
+    names = [*stream.categories["kind"].values, "another"]
+    rows = [f"{row['x0']!r},{row['kind']},{label}" for row, label in stream.dicts()]
+    header = ["@relation told", "@attribute x0 numeric", f"@attribute kind {{{','.join(names)}}}"]
+    lines = [*header, "@attribute label {0,1}", "@data", *rows]
+    (tmp_path / "told.arff").write_text("\n".join(lines) + "\n", encoding="ascii")
+    command = [sys.executable, "-c", READ_BY_MOA, str(tmp_path / "told.arff")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    read = np.array([line.split() for line in printed.splitlines()], dtype=float)
+    given = trees.by_capymoa(3)(stream).probabilities
+    np.testing.assert_allclose(given, read, atol=1e-9)
+    assert np.mean(given[-200:].argmax(axis=1) == labels[-200:]) > 0.8
 
 
 # --- scores
@@ -308,4 +379,5 @@ def test_forests_are_compared_on_the_same_rows(tmp_path: Path, capsys: pytest.Ca
     written = json.loads((tmp_path / "streams.json").read_text(encoding="utf-8"))["scores"]
     few = {score["contender"] for score in written if score["rows"] == 100}
     assert {"River ARFClassifier", "River AMFClassifier", f"{OURS}, the first rows"} <= few
+    assert NO_MOA or "CapyMOA AdaptiveRandomForest, 100 trees" in few
     assert all(score["rows"] == 300 for score in written if score["contender"] not in few)

@@ -4,7 +4,8 @@
     files         streams from files of one's own
     made          streams that are drawn here
     contenders    what predicts a stream, with what it costs: ourselves and the baselines
-    linear        linear peers: River, scikit-learn, Vowpal Wabbit, bayesianbandits
+    linear        linear peers: River, scikit-learn, Vowpal Wabbit
+    bandits       bayesianbandits, linear too
     trees         forests: River, CapyMOA
     late          all of them where labels come late
     scores        log loss, accuracy and calibration of what was predicted, and goals

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import machine
+from benchmarks.streams.bandits import bandits
 from benchmarks.streams.contenders import BASELINES, OURSELVES, Contender
 from benchmarks.streams.files import FILES
 from benchmarks.streams.late import LATE
@@ -23,6 +24,7 @@ from benchmarks.streams.trees import trees
 
 QUICK_ROWS = 1000
 TREE_ROWS = 5000
+BANDIT_ROWS = 20_000
 WIDTH = 180
 Say = Callable[[str], None]
 
@@ -31,7 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure stream by stream; print each at once, then write all."""
     chosen = parse(arguments)
     console = Console(width=max(Console().width, WIDTH))  # a wider line wraps, a narrower table hides
-    contenders = [*OURSELVES, *LATE, *linear(), *(trees(chosen.tree_rows) if chosen.trees else []), *BASELINES]
+    peers = [*linear(), *bandits(chosen.bandit_rows), *(trees(chosen.tree_rows) if chosen.trees else [])]
+    contenders = [*OURSELVES, *LATE, *peers, *BASELINES]
     say: Say = lambda line: console.print(line, highlight=False)  # noqa: E731
     say(EXPLAINED)
     for contender in contenders:
@@ -64,6 +67,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where the files are")
     parser.add_argument("--trees", action="store_true", help="forests too, which are slow")
     parser.add_argument("--tree-rows", type=int, default=TREE_ROWS, metavar="N", help=f"for forests; {TREE_ROWS:,}")
+    parser.add_argument(
+        "--bandit-rows", type=int, default=BANDIT_ROWS, metavar="N", help=f"for bayesianbandits; {BANDIT_ROWS:,}"
+    )
     parser.add_argument("--out", type=Path, default=Path("out/streams"), metavar="FOLDER", help="for JSON and picture")
     chosen = parser.parse_args(arguments)
     if chosen.quick:

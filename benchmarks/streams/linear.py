@@ -1,4 +1,4 @@
-"""Linear peers, with their defaults: River, scikit-learn, Vowpal Wabbit, bayesianbandits.
+"""Linear peers, with their defaults: River, scikit-learn, Vowpal Wabbit.
 
 All are told the numbers in running units, and categories as a column of ones per value. Vowpal Wabbit has ways of its
 own for units, so that it is given the numbers as they are too.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from river import linear_model, optim, preprocessing
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 
 from bayou.contracts import Matrix, Vector
@@ -30,7 +28,6 @@ from benchmarks.streams.stream import Stream
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SGD_ROWS = 10
-BANDIT_ROWS = 50_000  # at a millisecond each
 Way = Callable[[Stream], Predicted]
 
 
@@ -80,12 +77,12 @@ def by_best_rate(stream: Stream) -> Predicted:
 
 def best_of(runs: Mapping[float, Predicted], stream: Stream) -> Predicted:
     """That of least log loss, with its rate as a note."""
-    losses = {rate: _loss(stream, run) for rate, run in runs.items()}
+    losses = {rate: loss(stream, run) for rate, run in runs.items()}
     best = min(losses, key=losses.__getitem__)
     return runs[best]._replace(note=f" ({best:g}){runs[best].note}")
 
 
-def _loss(stream: Stream, run: Predicted) -> float:
+def loss(stream: Stream, run: Predicted) -> float:
     return float(log_losses(checked(run.probabilities, stream.n_classes), stream.labels).mean())
 
 
@@ -171,23 +168,6 @@ def read_vowpal(path: Path, n_classes: int) -> Matrix:
     return np.array([[float(pair.split(":")[1]) for pair in line.split()] for line in lines])
 
 
-# --- bayesianbandits
-
-
-def by_bandits(stream: Stream) -> Predicted:
-    """Its logistic regression with a full Gaussian posterior; it predicts with the mean of its weights."""
-    from bayesianbandits import BayesianGLM  # noqa: PLC0415 (it may be absent)
-
-    model, second = BayesianGLM(), np.full(len(stream), 0.5)
-    with warnings.catch_warnings(), Clock() as clock:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # its iterations are five by default, and may be too few
-        for t, (row, label) in enumerate(told_rows(stream, 1)):
-            with_constant = np.append(row, [[1.0]], axis=1)
-            second[t] = model.predict(with_constant)[0]
-            model.partial_fit(with_constant, label)
-    return Predicted(np.column_stack([1.0 - second, second]), clock.seconds, len(pickle.dumps(model)))
-
-
 def has_two_classes(stream: Stream) -> bool:
     return stream.n_classes == 2
 
@@ -207,11 +187,4 @@ def linear() -> list[Contender]:
         Contender("VW --coin", by_vowpal("--coin"), missing=no_vowpal),
         Contender("VW, in running units", by_vowpal("", in_units=True), missing=no_vowpal),
         Contender("VW --coin, in running units", by_vowpal("--coin", in_units=True), missing=no_vowpal),
-        Contender(
-            "bayesianbandits BayesianGLM",
-            by_bandits,
-            most_rows=BANDIT_ROWS,
-            missing=without("bayesianbandits"),
-            takes=lambda stream: has_two_classes(stream) and stream.delay == 0,
-        ),
     ]
