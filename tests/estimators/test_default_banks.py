@@ -15,6 +15,7 @@ from bayou import (
     Logistic,
     MomentMatching,
     OnlineClassifier,
+    OnlineCounter,
     OnlineRegressor,
     Standardizer,
 )
@@ -102,6 +103,21 @@ def test_rare_categories_are_learnt_as_common_ones() -> None:
     said = losses(OnlineClassifier().learn_many(X, labels, classes=[False, True]), labels)
     batch = LogisticRegression().fit(X, labels)  # which has seen all labels
     assert said.mean() < losses(batch.predict_proba(X), labels).mean() + 0.01
+
+
+def test_no_count_is_expected_beyond_sight_of_those_that_came() -> None:
+    """Of eight inputs and two rows all rates are possible, and their mean is beyond all measure."""
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(60, 8))
+    counts = rng.poisson(np.exp(1.0 + 0.4 * rows[:, 0])).astype(np.float64)
+    model = OnlineCounter(budget=Budget(n_bytes=20_000.0))
+    said = model.learn_many(rows, counts).mean
+    largest = np.maximum.accumulate(np.concatenate([[0.0], counts]))
+    assert np.all(said <= 10.0 * np.maximum(largest[:-1], 1.0) + 1e-9)
+    assert model.predict(1e3 * rows).max() <= 10.0 * largest[-1]
+    late = model.forecast_one(1e3 * rows[:1])
+    model.learn_late(late.id, 1000)
+    assert model.predict(1e3 * rows).max() > 10.0 * largest[-1]
 
 
 def test_a_batch_in_the_order_of_its_classes_is_learnt() -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Hashable
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from bayou.contracts import Likelihood, Posterior
+from bayou.contracts import Likelihood, Posterior, State, Vector
+from bayou.estimators.forecasts import Pending
 from bayou.estimators.numbers import NumberEstimator
 from bayou.estimators.standard_members import of_counts
 from bayou.likelihoods import Poisson
 from bayou.members import Member
+from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
+
+BEYOND = 10.0  # times the largest count so far, and so many at least, that a bank may expect
 
 
 class OnlineCounter(RegressorMixin, NumberEstimator):
     """Bayesian regression of counts (0, 1, 2, ...), one pass.
 
     ``likelihood`` is `Poisson()` by default; for counts that vary more than their mean use `NegativeBinomial`.
-    ``coef_`` are effects on the logarithm of the rate.
+    ``coef_`` are effects on the logarithm of the rate. A bank expects no more than ten times the largest count so far:
+    the mean of what is not known yet on a logarithmic scale would be beyond all measure.
 
     >>> import numpy as np
     >>> from bayou import OnlineCounter
@@ -28,6 +37,7 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     array([2., 8.])
     """
 
+    _largest: float = math.inf  # of the counts so far; files of before do not tell it
     _sparse_variance, _row_variance, _intercept_wider = 0.1, 1.5, 2.5
     _intercept = 6.0  # times the deviation of a weight, 1/2: rates span many orders of magnitude
 
@@ -40,7 +50,58 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     def _standard_members(self) -> list[Member]:
         return of_counts(0.25, self.n_waves)
 
+    # --- what is expected stays within sight of what has come
+
+    def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
+        super()._start(n_columns, names)
+        self._largest = 0.0
+
+    def _learn_part(self, rows: Any, targets: Vector, weights: Vector) -> Any:
+        said = super()._learn_part(rows, targets, weights)
+        before = np.maximum.accumulate(np.concatenate([[self._largest], targets]))
+        self._largest = float(before[-1])
+        return _bounded(said, before[:-1])
+
+    def _learn_encoded(self, mask: Any, y: float) -> None:
+        super()._learn_encoded(mask, y)
+        self._largest = max(self._largest, float(y))
+
+    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
+        super()._learn_forecast(features, mask, target, pending)
+        self._largest = max(self._largest, target)
+
+    def _predict_rows(self, rows: Any) -> Any:
+        return _bounded(super()._predict_rows(rows), self._largest)
+
+    def _predict_encoded(self, mask: Any) -> Any:
+        return _bounded(super()._predict_encoded(mask), self._largest)
+
+    def _told_of(self, prediction: Any) -> Any:
+        return _bounded(prediction, self._largest)
+
+    def to_state(self) -> State:
+        """All that this estimator is, as data."""
+        state = super().to_state()
+        if self._begun():
+            state.config["largest"] = self._largest
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The estimator that this data describes; it continues to the last bit."""
+        model = super().from_state(state)
+        model._largest = float(state.config.get("largest", math.inf))
+        return model
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+
+def _bounded(said: Any, largest: ArrayLike) -> Any:
+    """What a bank says, within sight of the largest count before each row."""
+    if not isinstance(said, MixedPrediction):
+        return said
+    ceiling = BEYOND * np.maximum(np.broadcast_to(np.asarray(largest, np.float64), len(said.shares)), 1.0)
+    return said.below(ceiling)
