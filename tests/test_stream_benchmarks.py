@@ -249,6 +249,7 @@ def test_bandits_predict_before_they_learn() -> None:
     np.testing.assert_allclose(given[:, 1], second, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_best_setting_of_bandits_forgets_what_is_no_longer_true() -> None:
     pytest.importorskip("bayesianbandits")
     stream = made.abrupt(600)
