@@ -68,6 +68,7 @@ def run(
     window: int,
     half_life: float,
     format: str | None,
+    header: tuple[str, ...] | None,
     on_error: str,
     as_json: bool,
 ) -> None:
@@ -93,7 +94,12 @@ def run(
     if both is not None:
         runs[1].tell = both.second
     skipped = Skipped()
-    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped):
+    if on_error == "skip":
+        for one in runs:
+            one.skipped = skipped
+    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped, names=header):
+        for one in runs:
+            table = one.whole(table)
         for one in runs:
             one.learn(table)
     if skipped.count:

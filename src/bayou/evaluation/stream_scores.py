@@ -31,6 +31,7 @@ from bayou.evaluation.metrics import (
 )
 
 LEVEL = 0.9
+PARTS = ("metrics", "window")  # of all rows, and of those since the last point of a curve
 PLACES = 20  # bins of the places of targets
 RESIDUALS = np.linspace(-5.0, 5.0, 41)  # edges, in deviations
 
@@ -71,10 +72,14 @@ class StreamScores(ABC):
         return found
 
     def to_state(self) -> State:
-        """All but the window, as data."""
-        states = {name: metric.to_state() for name, metric in self.metrics.items()}
-        arrays = {f"{name}.{key}": array for name, state in states.items() for key, array in state.arrays.items()}
-        config = {"metrics": {name: state.config for name, state in states.items()}, "rows": self.rows}
+        """All of it, as data."""
+        config: dict[str, Any] = {"rows": self.rows}
+        arrays: dict[str, NDArray[Any]] = {}
+        for part in PARTS:
+            states = {name: metric.to_state() for name, metric in getattr(self, part).items()}
+            config[part] = {name: state.config for name, state in states.items()}
+            for name, state in states.items():
+                arrays |= {f"{part}.{name}.{key}": array for key, array in state.arrays.items()}
         return State(config | self._baselines(), arrays | self._arrays())
 
     @classmethod
@@ -82,11 +87,14 @@ class StreamScores(ABC):
         """The scores that this data describes."""
         scores = cls()
         scores.rows = int(state.config["rows"])
-        if state.config["metrics"].keys() != scores.metrics.keys():
-            raise ModelFileError(f"scores must be {list(scores.metrics)}; got {list(state.config['metrics'])}.")
-        for name, config in state.config["metrics"].items():
-            arrays = {k.removeprefix(f"{name}."): a for k, a in state.arrays.items() if k.startswith(f"{name}.")}
-            scores.metrics[name] = Metric.from_state(State(config, arrays))
+        for part in PARTS:
+            metrics = getattr(scores, part)
+            if state.config[part].keys() != metrics.keys():
+                raise ModelFileError(f"scores must be {list(metrics)}; got {list(state.config[part])}.")
+            for name, config in state.config[part].items():
+                of_it = f"{part}.{name}."
+                arrays = {k.removeprefix(of_it): a for k, a in state.arrays.items() if k.startswith(of_it)}
+                metrics[name] = Metric.from_state(State(config, arrays))
         scores._load(state)
         return scores
 
