@@ -90,11 +90,11 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest() -> None:
     with pytest.raises(StreamError, match="did you mean 'price'"):
         TableEncoder(numeric=("prize",)).begin(table)
     layout = TableEncoder().begin(table)
-    with pytest.raises(StreamError, match="'price'.*did you mean 'prices'"):
+    with pytest.raises(StreamError, match=r"'price'.*did you mean 'prices'"):
         layout.encode(table.rename({"price": "prices"}))
     with pytest.raises(StreamError, match="beside the target"):
         TableEncoder().begin(table, ["price", "city"])
-    with pytest.raises(InvalidSpec, match="interactions.*'when', date"):
+    with pytest.raises(InvalidSpec, match=r"interactions.*'when', date"):
         TableEncoder(interactions=(("when", "a"),)).begin(pl.DataFrame({"when": ["2024-01-01"], "a": [1]}))
 
 
@@ -236,7 +236,7 @@ def test_numbers_that_cannot_be_counted_with_are_named() -> None:
     assert "'a'" in bad[1]
     assert "product" in bad[2]
     text = pl.DataFrame({"a": ["1", "x", " 2"], "b": [1.0, 1.0, 1.0]})
-    with pytest.raises(InvalidFeatures, match="'a' must hold numbers.*got 'x'"):
+    with pytest.raises(InvalidFeatures, match=r"'a' must hold numbers.*got 'x'"):
         layout.encode(text)
     assert list(layout.bad_rows(text)) == [1]
     with pytest.raises(InvalidFeatures, match="'a' must hold numbers; got Date"):
