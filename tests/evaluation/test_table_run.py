@@ -196,3 +196,12 @@ def test_the_curve_tells_each_stretch() -> None:
     shares = np.diff([0.0, *rows])
     counted = np.average(accuracies, weights=shares) * rows[-1]
     assert counted == pytest.approx(round(counted), abs=1e-6)
+
+
+def test_a_run_of_few_rows_can_be_kept(tmp_path: Path) -> None:
+    """Fewer than there are before the first point of the curve."""
+    run = through(TableRun(model("label"), "s"), [made(10)])
+    saved(run, tmp_path / "m")
+    again = TableRun.of(load(tmp_path / "m"))
+    assert again.curve == []
+    assert again.scores.rows == 10

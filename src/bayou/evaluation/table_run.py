@@ -212,7 +212,8 @@ class TableRun:
             state = self._scores.to_state()
             config["scores"] = state.config
             arrays = {f"scores.{name}": array for name, array in state.arrays.items()}
-            arrays["curve"] = np.array(self.curve, dtype=np.float64).reshape(len(self.curve), -1)
+            width = 1 + len(self._scores.metrics)
+            arrays["curve"] = np.array(self.curve, dtype=np.float64).reshape(len(self.curve), width)
         self.model.extra = State({"run": config}, arrays)
 
     @classmethod

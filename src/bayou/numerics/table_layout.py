@@ -108,6 +108,7 @@ class TableLayout:
         """Begin columns for values that were never seen, in the order in which they come."""
         if self.hashed:
             return
+        self._check_names(table)
         for name, source, number in self._categories():
             known = self.categories.setdefault(name, {})
             if name in self.buckets:
