@@ -26,7 +26,7 @@ from bayou.evaluation.metrics import (
     PairedDifference,
     Windowed,
 )
-from bayou.evaluation.stream_scores import LEVEL, losses
+from bayou.evaluation.stream_scores import LEVEL, losses, with_new_ones
 from bayou.evaluation.table_run import TableRun
 from bayou.streams import Skipped, open_source
 
@@ -51,7 +51,7 @@ class Recent:
                 place = {label: code for code, label in enumerate(learnt.classes)}
                 codes = np.array([place[label] for label in learnt.targets.tolist()], dtype=np.intp)
                 for metric in part.values():
-                    metric.update(np.asarray(learnt.said), codes)
+                    metric.update(with_new_ones(np.asarray(learnt.said), codes), codes)
                 continue
             said, came = learnt.said, np.asarray(learnt.targets, np.float64)
             part["rmse"].update(np.atleast_1d(said.mean), came)

@@ -137,7 +137,7 @@ class ClassStream(StreamScores):
             return
         place = {label: code for code, label in enumerate(classes)}
         codes = np.array([place[label] for label in targets.tolist()], dtype=np.intp)
-        given = _with_new_ones(np.asarray(said), codes)
+        given = with_new_ones(np.asarray(said), codes)
         majority = self._frequencies(codes, classes)
         first = place.get(self._last, -1) if self._last is not None else -1
         last = np.concatenate([[first], codes[:-1]])
@@ -173,7 +173,7 @@ class ClassStream(StreamScores):
         self._last = state.config["last"]
 
 
-def _with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
+def with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
     """Rows of a class that nobody knew of: it had as much as each of the known, which share the rest."""
     rows = np.arange(len(codes))
     new = given[rows, codes] <= 0.0
@@ -269,6 +269,6 @@ def losses(learnt: Any, of_classes: bool) -> tuple[NDArray[np.bool_], Vector]:
         return np.zeros(len(came), np.bool_), -np.atleast_1d(learnt.said.log_probability(came))
     place = {label: code for code, label in enumerate(learnt.classes)}
     codes = np.array([place[label] for label in learnt.targets.tolist()], dtype=np.intp)
-    given = _with_new_ones(np.asarray(learnt.said), codes)
+    given = with_new_ones(np.asarray(learnt.said), codes)
     wrong = np.argmax(given, axis=1) != codes
     return wrong, -np.log(np.maximum(given[np.arange(len(codes)), codes], SMALLEST_PROBABILITY))

@@ -91,13 +91,12 @@ def _line_of(names: Sequence[str] | None, separator: str) -> bytes:
     if names is None:
         return b""
     if isinstance(names, str) or not names or len(set(names)) < len(names) or not all(map(_is_name, names)):
-        raise InvalidSpec(f"`names` must be different names of columns, as text of one line; got {names!r}.")
-    quoted = (name.replace('"', '""') for name in names)
-    return (separator.join(f'"{name}"' for name in quoted) + "\n").encode()
+        raise InvalidSpec(f"`names` must be different names of columns, of one line and without quotes; got {names!r}.")
+    return (separator.join(f'"{name}"' for name in names) + "\n").encode()
 
 
 def _is_name(name: object) -> bool:
-    return isinstance(name, str) and bool(name) and len(name.splitlines()) == 1
+    return isinstance(name, str) and '"' not in name and len(name.splitlines()) == 1
 
 
 def _blocks(file: File, left: list[bytes]) -> Iterator[tuple[bytes, bool]]:
