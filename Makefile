@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-python lint format bench bench-streams papers papers-quick clean
+.PHONY: help demo demo-python test test-compiled test-python lint format bench bench-streams papers papers-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
-demo: $(READY) ## Learn a real data set as a stream, and show how good and how sure the model is
+demo: $(READY) ## Learn a file that comes with River by the command line, and show how good the model is
+	$(BIN)/bayou learn "$$($(BIN)/python -c 'import river.datasets as d; print(d.__path__[0])')/phishing.csv.gz" --target is_phishing
+
+demo-python: $(READY) ## The same in Python: a data set as a stream, how good and how sure the model is, and its weights
 	$(BIN)/python examples/demo.py
 
 test: test-compiled test-python ## Run every test: with compiled kernels, then the contracts in plain Python

@@ -23,7 +23,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 except ImportError:
-    sys.exit('The demo prints with rich, which is missing: pip install "bayou[demo]", or run `make demo`.')
+    sys.exit('The demo prints with rich, which is missing: pip install "bayou[demo]", or run `make demo-python`.')
 
 PICTURE = Path("out/demo-learning-curve.png")
 SEED = 0

@@ -12,6 +12,7 @@ import pytest
 
 from bayou import Skipped, read_csv
 from bayou.errors import InvalidSpec, StreamError
+from bayou.streams import open_source
 
 pl = pytest.importorskip("polars")
 
@@ -214,6 +215,7 @@ def test_a_stream_may_be_left(file: Path) -> None:
 MEMORY = """
 from pathlib import Path
 from bayou import Skipped, read_csv
+from bayou.streams import open_source
 
 def peak():
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -245,3 +247,18 @@ def test_polars_missing_is_said_with_the_name_of_the_extra(file: Path, monkeypat
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match=r'polars, which is missing: pip install "bayou\[tables\]"'):
         next(read_csv(file))
+
+
+def test_names_can_be_told_where_the_file_has_none(tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text('1,x\n2,"y,z"\n3\n')
+    skipped = Skipped()
+    [table] = read_csv(tmp_path / "bare.csv", names=["a", "b, c"], on_error="skip", skipped=skipped)
+    assert table.to_dict(as_series=False) == {"a": [1, 2], "b, c": ["x", "y,z"]}
+    assert [(row.row, row.line) for row in skipped.rows] == [(3, 3)]
+    [table] = open_source(tmp_path / "bare.csv", names=["a", "b"], on_error="skip", skipped=Skipped())
+    assert table.columns == ["a", "b"]
+    for names in ("ab", [], ["a", "a"], ["a", "b\nc"], ["a", ""], ["a", 'b"'], ["a", 3]):
+        with pytest.raises(InvalidSpec, match="names"):
+            list(read_csv(tmp_path / "bare.csv", names=names))  # type: ignore[arg-type]
+    with pytest.raises(InvalidSpec, match="names"):
+        open_source(tmp_path / "rows.parquet", format="parquet", names=["a"])

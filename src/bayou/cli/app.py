@@ -25,6 +25,10 @@ Format = Annotated[
     str | None,
     typer.Option("--format", help="csv, tsv, parquet, ipc or json; found out if not told.", show_default=False),
 ]
+Header = Annotated[
+    str | None,
+    typer.Option("--header", help="The names of the columns, where the first line has none.", show_default=False),
+]
 OnError = Annotated[str, typer.Option("--on-error", help="Of rows that cannot be read: stop, or skip and count them.")]
 Names = Annotated[str, typer.Option(help="Columns, separated by commas.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per report.")]
@@ -66,6 +70,7 @@ def learn(
         float | None, typer.Option(help="Microseconds per row that a model may take.", show_default=False)
     ] = None,
     format: Format = None,
+    header: Header = None,
     on_error: OnError = "stop",
     save_every: Annotated[
         int | None, typer.Option(help="Save the model after so many rows, too.", show_default=False)
@@ -104,6 +109,7 @@ def learn(
             hashed=hashed,
             budget=budget,
             format=format,
+            header=_names(header),
             on_error=on_error,
             save_every=save_every,
             resume=resume,
@@ -125,13 +131,14 @@ def predict(
     coverage: Annotated[float, typer.Option(help="Of intervals.")] = 0.9,
     data: Data = None,
     format: Format = None,
+    header: Header = None,
     on_error: OnError = "stop",
 ) -> None:
     """Predict each row: probabilities of classes, or numbers with intervals."""
     with told_in_one_line():
         from bayou.cli.predict import run  # noqa: PLC0415
 
-        run(model, _one_source(source, data), output, coverage, format, on_error)
+        run(model, _one_source(source, data), output, coverage, format, _names(header), on_error)
 
 
 @app.command()
@@ -161,6 +168,7 @@ def evaluate(
     half_life: Annotated[float, typer.Option(help="Rows after which a row counts half as much.")] = 1000.0,
     data: Data = None,
     format: Format = None,
+    header: Header = None,
     on_error: OnError = "stop",
     json: Json = False,
 ) -> None:
@@ -168,7 +176,8 @@ def evaluate(
     with told_in_one_line():
         from bayou.cli.evaluate import run  # noqa: PLC0415
 
-        run(model, _one_source(source, data), against, learn, delay, window, half_life, format, on_error, json)
+        told = _one_source(source, data), against, learn, delay, window, half_life, format, _names(header)
+        run(model, *told, on_error, json)
 
 
 @app.command()
@@ -181,6 +190,7 @@ def compare(
     ] = None,
     data: Data = None,
     format: Format = None,
+    header: Header = None,
     on_error: OnError = "stop",
     json: Json = False,
 ) -> None:
@@ -188,7 +198,7 @@ def compare(
     with told_in_one_line():
         from bayou.cli.compare import run  # noqa: PLC0415
 
-        run(_one_source(source, data), target, setting or [], format, on_error, json)
+        run(_one_source(source, data), target, setting or [], format, _names(header), on_error, json)
 
 
 @app.command()
@@ -235,6 +245,10 @@ def _one_source(source: str | None, data: str | None) -> str:
 
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _names(header: str | None) -> tuple[str, ...] | None:
+    return None if header is None else _split(header)
 
 
 def _no_rate(rate: str | None) -> None:

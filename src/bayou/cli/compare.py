@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 import time
+from itertools import chain
 
 from bayou.cli.errors import Failed
 from bayou.cli.learn import Asked
@@ -19,18 +20,32 @@ from bayou.streams import Skipped, open_source
 LISTS = ("numeric", "categorical", "text", "time", "ignore")
 
 
-def run(source: str, target: str, settings: list[str], format: str | None, on_error: str, as_json: bool) -> None:
+def run(
+    source: str,
+    target: str,
+    settings: list[str],
+    format: str | None,
+    header: tuple[str, ...] | None,
+    on_error: str,
+    as_json: bool,
+) -> None:
     """Learn side by side, and tell the scores side by side."""
     if not target:
         raise Failed("a --target is needed: a column, or a comparison as 'delay > 15'.")
     if len(settings) < 2:
         raise Failed(f"at least two settings are compared, as -s '' -s '--basis spline'; got {len(settings)}.")
+    skipped = Skipped()
     runs = [TableRun(asked_by(setting, source, target).new_model(), source) for setting in settings]
-    seconds, skipped = [0.0] * len(runs), Skipped()
-    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped):
+    if on_error == "skip":
+        for each in runs:
+            each.skipped = Skipped()
+        runs[0].skipped = skipped  # they are told once
+    seconds = [0.0] * len(runs)
+    for table in chain(open_source(source, format=format, on_error=on_error, skipped=skipped, names=header), [None]):
         for place, each in enumerate(runs):
             started = time.process_time()
-            each.learn(table)
+            for _ in each.finish() if table is None else each.take(table):
+                pass
             seconds[place] += time.process_time() - started
     if skipped.count:
         warn(str(skipped))

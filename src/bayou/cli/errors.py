@@ -37,6 +37,9 @@ def told_in_one_line() -> Iterator[None]:
         raise fail(str(error)) from None
     except OSError as error:
         raise fail(_of_system(error)) from None
+    except KeyboardInterrupt:  # a second time, or where nothing is saved
+        typer.echo("bayou: stopped", err=True)
+        raise typer.Exit(STOPPED) from None
     except (ImportError, MemoryError) as error:
         raise fail(str(error) or "there is not enough memory.") from None
 

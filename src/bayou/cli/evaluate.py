@@ -27,7 +27,7 @@ from bayou.evaluation.metrics import (
     Windowed,
 )
 from bayou.evaluation.score_names import FULL_NAMES, number
-from bayou.evaluation.stream_scores import LEVEL, codes_of, losses
+from bayou.evaluation.stream_scores import LEVEL, codes_of, losses, with_new_ones
 from bayou.evaluation.table_run import TableRun
 from bayou.streams import Skipped, open_source
 
@@ -51,7 +51,7 @@ class Recent:
             if self._of_classes:
                 codes = codes_of(learnt.targets, learnt.classes)
                 for metric in part.values():
-                    metric.update(np.asarray(learnt.said), codes)
+                    metric.update(with_new_ones(np.asarray(learnt.said), codes), codes)
                 continue
             said, came = learnt.said, np.asarray(learnt.targets, np.float64)
             part["rmse"].update(np.atleast_1d(said.mean), came)
@@ -68,6 +68,7 @@ def run(
     window: int,
     half_life: float,
     format: str | None,
+    header: tuple[str, ...] | None,
     on_error: str,
     as_json: bool,
 ) -> None:
@@ -93,7 +94,12 @@ def run(
     if both is not None:
         runs[1].tell = both.second
     skipped = Skipped()
-    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped):
+    if on_error == "skip":
+        for one in runs:
+            one.skipped = skipped
+    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped, names=header):
+        for one in runs:
+            table = one.whole(table)
         for one in runs:
             one.learn(table)
     if skipped.count:

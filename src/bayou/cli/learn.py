@@ -44,6 +44,7 @@ class Asked:
     hashed: bool | None = None
     budget: float | None = None
     format: str | None = None
+    header: tuple[str, ...] | None = None
     on_error: str = "stop"
     save_every: int | None = None
     resume: bool = False
@@ -79,7 +80,10 @@ def run(asked: Asked) -> int:
         say(f"{asked.model} has learnt all of {asked.source} already.", asked.quiet)
         return 0
     skipped = Skipped()
-    tables = open_source(asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped)
+    begun.skipped = skipped if asked.on_error == "skip" else None
+    tables = open_source(
+        asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped, names=asked.header
+    )
     clock = Clock(begun.rows)
     with stopping() as stopped, writing(asked, begun):
         done = follow(asked, begun, tables, clock, stopped)
@@ -92,16 +96,17 @@ def run(asked: Asked) -> int:
 
 def taken_up(asked: Asked) -> TableRun | None:
     """The run that is asked for: a new one, one that goes on with a model, or one that was broken off."""
-    name = asked.initial or asked.model
-    exists = name is not None and Path(name).exists()
-    if asked.resume:
-        if not exists:
-            return TableRun(asked.new_model(), asked.source, asked.delay)  # it was broken off before it was saved
+    if asked.resume and asked.model is None:
+        raise Failed("--resume needs the --model that was saved.")
+    if asked.resume and Path(str(asked.model)).exists():  # else it was broken off before it was saved
+        name = asked.model
         model = loaded(str(name), asked.target)
         begun = TableRun.of(model)
         if begun.source != asked.source:
             raise Failed(f"{name} was broken off in {begun.source}; it cannot be resumed in {asked.source}.")
         return None if begun.finished else begun
+    name = asked.initial or asked.model
+    exists = name is not None and Path(name).exists()
     if asked.initial is not None and not exists:
         raise Failed(f"there is no model file {asked.initial}.")
     model = loaded(str(name), asked.target) if exists else asked.new_model()
@@ -271,6 +276,8 @@ def told(asked: Asked, begun: TableRun, skipped: Skipped, clock: Clock, done: bo
             say("\n".join(begun.model.summary().note.splitlines()[1:4]))
     if skipped.count:
         warn(str(skipped))
+    if done and asked.quiet:
+        return
     if asked.model is not None and not asked.test_only:
         where = f"saved to {asked.model}" if done else f"stopped after {begun.rows:,} rows; saved to {asked.model}"
         hint = "" if done else "; go on with --resume"

@@ -40,14 +40,15 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._arrow is not None:
-            self._arrow.close()
         if self._stream is None or self._path is None:
             return
-        self._stream.close()
-        if kind is None:
-            self._beside.replace(self._path)
-        else:
+        try:
+            if self._arrow is not None:
+                self._arrow.close()
+            self._stream.close()
+            if kind is None:
+                self._beside.replace(self._path)
+        finally:
             self._beside.unlink(missing_ok=True)
 
     def write(self, table: Any) -> None:
@@ -81,7 +82,15 @@ class Writer:
         self._arrow.write_table(arrow.cast(self._arrow.schema))
 
 
-def run(model: str, source: str, output: str, coverage: float, format: str | None, on_error: str) -> None:
+def run(
+    model: str,
+    source: str,
+    output: str,
+    coverage: float,
+    format: str | None,
+    header: tuple[str, ...] | None,
+    on_error: str,
+) -> None:
     """Predict every row of a source."""
     from bayou.cli.learn import loaded  # noqa: PLC0415  # it writes predictions, too
 
@@ -89,7 +98,9 @@ def run(model: str, source: str, output: str, coverage: float, format: str | Non
         raise Failed(f"--coverage must lie between 0 and 1; got {coverage}.")
     known, skipped = loaded(model), Skipped()
     with Writer(output) as writer:
-        for table in open_source(source, format=format, chunk_rows=ROWS, on_error=on_error, skipped=skipped):
+        for table in open_source(
+            source, format=format, chunk_rows=ROWS, on_error=on_error, skipped=skipped, names=header
+        ):
             writer.write(known.predict_table(table, coverage))
     if skipped.count:
         warn(str(skipped))

@@ -204,6 +204,10 @@ class EncodedInputs(BaseEstimator):
 
         For categories of which a value comes for the first time.
         """
+        if not self._begun():  # there may be rows that wait for their targets
+            self._column_names = list(names)
+            self._pad_waiting(len(names))
+            return
         if self._inputs is not None or self._names:
             raise InvalidSpec("columns can be added to dense rows without names of their own; got others.")
         known = self._frame.mean.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Mask, State, Vector
 from bayou.encoders import Hashing, TableEncoder
+from bayou.encoders.standardizer import check_magnitude
 from bayou.encoders.table_encoder import basis_of
-from bayou.errors import InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.errors import BayouError, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
 from bayou.estimators.classifier import OnlineClassifier
 from bayou.estimators.counter import OnlineCounter
+from bayou.estimators.forecasts import MOST_PENDING
 from bayou.estimators.online import below
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.estimators.summary import Summary
@@ -108,10 +111,21 @@ class TableModel:
 
         With a ``delay`` each row is forecast when it comes, and its target is learnt so many rows later.
         """
-        rows = as_table(table)
-        if self.layout is None:
-            self.begin(rows)
+        rows, is_new = as_table(table), self.layout is None
+        before = self.target, self.task, self.layout, self.estimator
+        try:
+            if is_new:
+                self.begin(rows)
+            return self._learn(rows, delay)
+        except BayouError:
+            if is_new:
+                self.target, self.task, self.layout, self.estimator = before
+            raise
+
+    def _learn(self, rows: Any, delay: int) -> Learnt:
+        """All that can be wrong with the rows is found before anything is learnt."""
         assert self.layout is not None
+        self._check_delay(delay)
         values, known = self.target.of(rows, self.task)
         told = rows if known.all() else rows.filter(polars().Series(known))
         weights = self._weights(told)
@@ -121,20 +135,34 @@ class TableModel:
         if self.layout.hashed:
             inputs = self.layout.prepared(told)
         else:
-            self.layout.check(told)
-            self.layout.admit(told)
-            inputs = self.layout.encode(told)
-            if self.begun:
-                self.estimator.add_columns(self.layout.names)
+            layout = self.layout.admitted(told)
+            inputs = layout.encode(told)
+            check_magnitude(inputs)
+            self.layout = layout
+            self.estimator.add_columns(layout.names)
         if delay:
             said, values, classes = self._learn_late(inputs, values, delay)
         else:
             said = self.estimator.learn_many(inputs, values, sample_weight=weights)
             classes = self.classes
-        if not self.layout.hashed and self.begun:
-            self.estimator.add_columns(self.layout.names)
         self.n_rows += len(told)
         return Learnt(said, values, classes, known)
+
+    def _check_delay(self, delay: int) -> None:
+        if not (isinstance(delay, int) and 0 <= delay <= MOST_PENDING):
+            raise InvalidSpec(f"`delay` must be a whole number of rows, from 0 to {MOST_PENDING:,}; got {delay!r}.")
+        if delay and self.weight is not None:
+            raise InvalidSpec(f"targets that come late have no weights; got a delay of {delay} and {self.weight!r}.")
+
+    def bad_rows(self, table: Any) -> dict[int, str]:
+        """Rows that cannot be learnt, and why; before the model has begun, by what their columns look like."""
+        rows = as_table(table)
+        target, task, layout = self.target, self.task, self.layout
+        if layout is None:
+            target = parsed(self.target.text, rows.columns)
+            layout = replace(self.encoder, basis=None).begin(rows, {target.column, self.weight or target.column})
+            task = target.task(rows) if task == AUTO else task
+        return target.bad_rows(rows, task) | layout.bad_rows(rows)
 
     def _learn_late(self, inputs: Any, values: NDArray[Any], delay: int) -> tuple[Any, NDArray[Any], list[Any]]:
         """Forecast each row, and learn the targets that have come by then."""
@@ -302,7 +330,7 @@ class TableModel:
             kind = OnlineClassifier if model.task in CLASSES else ESTIMATORS[model.task]
             model.estimator = kind.from_state(State(config["estimator"], below("estimator.", arrays)))
             model.target = _target_of(model.target, str(config["column"]))
-            if model.begun and not model.layout.hashed:
+            if not model.layout.hashed:
                 model.estimator.add_columns(model.layout.names)
         return model
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Mask
+from bayou.contracts import Mask, Vector
 from bayou.errors import InvalidSpec, InvalidTarget, StreamError
 from bayou.numerics.files import polars
 from bayou.numerics.table_kinds import listed
@@ -26,6 +26,10 @@ COMPARISONS = {
 TASKS = ("binary", "multiclass", "regression", "count")
 AUTO = "auto"
 MOST_CLASSES = 10  # of whole numbers; more of them are numbers
+MOST_LABELS = 1000  # of text
+LARGEST = 1e140  # that can be squared
+WHOLE = 2.0**53  # floats below have every whole number
+TRUTH = {"true": True, "false": False, "1.0": True, "0.0": False}
 PATTERN = re.compile(r"^\s*(.+?)\s*(>=|<=|==|!=|>|<|=)\s*(.+?)\s*$")
 
 
@@ -49,11 +53,27 @@ class Target(NamedTuple):
         column = self._column(table)
         if self.comparison is not None:
             column = self._compared(column)
-        known = ~column.is_null().to_numpy()
+        known: Mask = ~column.is_null().to_numpy()
         told = column.filter(column.is_not_null())
         if task in ("regression", "count"):
             return Known(_numbers(told, self.text, task), known)
         return Known(_labels(told, self.text), known)
+
+    def bad_rows(self, table: Any, task: str) -> dict[int, str]:
+        """Rows whose target is none that a task takes, and why."""
+        column = self._column(table)
+        if self.comparison is not None or column.dtype == polars().Boolean:
+            return {}
+        if task in ("regression", "count"):
+            wanted = f"{_wanted(task)} below {LARGEST:g} in size"
+            bad = ~_legal(_floats(column), task)
+        elif column.dtype.is_numeric():
+            wanted, bad = "a class, a whole number or text", ~_whole(_floats(column))
+        else:
+            return {}
+        bad &= column.is_not_null().to_numpy()
+        reason = f"the target {self.text!r} must hold {wanted}; got"
+        return {row: f"{reason} {column[row]!r}" for row in np.flatnonzero(bad).tolist()}
 
     def task(self, table: Any) -> str:
         """What kind of prediction this is, by the first rows."""
@@ -64,6 +84,11 @@ class Target(NamedTuple):
         if not len(told):
             raise InvalidTarget(f"the target {self.text!r} must have values in the first rows; all are missing.")
         distinct = int(told.n_unique())
+        if not kind.is_numeric() and distinct > MOST_LABELS:
+            raise InvalidTarget(
+                f"the target {self.text!r} must have at most {MOST_LABELS:,} classes; got {distinct:,} different "
+                f"values of {kind}, the first {told[0]!r}."
+            )
         if kind.is_float() and not bool((told == told.round()).all()):
             return "regression"
         if kind.is_numeric() and distinct > MOST_CLASSES:
@@ -77,11 +102,16 @@ class Target(NamedTuple):
             raise StreamError(
                 f"the target must be a column; got {self.column!r} of {listed(table.columns, self.column)}."
             )
-        return table[self.column]
+        column = table[self.column]
+        return column.fill_nan(None) if column.dtype.is_float() else column
 
     def _compared(self, column: Any) -> Any:
-        value = self.value
-        if column.dtype.is_numeric() != isinstance(value, float):
+        library, value = polars(), self.value
+        if column.dtype == library.Boolean and str(value).lower() in TRUTH:
+            value = TRUTH[str(value).lower()]
+        elif column.dtype in (library.String, library.Categorical, library.Enum) and isinstance(value, str):
+            column = column.cast(library.String).str.strip_chars()
+        elif not (column.dtype.is_numeric() and isinstance(value, float)):
             is_number = "numbers" if column.dtype.is_numeric() else str(column.dtype)
             raise InvalidTarget(f"{self.text!r} must compare like with like; {self.column!r} holds {is_number}.")
         return COMPARISONS[self.comparison or "=="](column, value)
@@ -111,28 +141,47 @@ def _labels(told: Any, name: str) -> NDArray[Any]:
     if told.dtype == library.Boolean:
         return np.asarray(told.to_numpy(), dtype=np.bool_)
     if told.dtype.is_numeric():
-        numbers = told.cast(library.Float64).to_numpy()
-        if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
-            wrong = numbers[~np.isfinite(numbers) | (numbers != np.round(numbers))][0]
+        numbers = _floats(told)
+        for wrong in numbers[~_whole(numbers)][:1]:
             raise InvalidTarget(f"the target {name!r} must be a class, a whole number or text; got {wrong}.")
         return np.asarray(numbers, dtype=np.int64)
-    return np.array(told.cast(library.String).to_list(), dtype=object)
+    return np.array(told.cast(library.String).str.strip_chars().to_list(), dtype=object)
 
 
 def _numbers(told: Any, name: str, task: str) -> NDArray[Any]:
     library = polars()
-    if told.dtype == library.Boolean:
-        told = told.cast(library.Float64)
-    if not told.dtype.is_numeric():
-        if told.dtype != library.String:
-            raise InvalidTarget(f"the target {name!r} must hold numbers; got {told.dtype}.")
-        cast = told.cast(library.Float64, strict=False)
-        if cast.null_count():
-            raise InvalidTarget(f"the target {name!r} must hold numbers; got {told.filter(cast.is_null())[0]!r}.")
-        told = cast
-    numbers = np.asarray(told.cast(library.Float64).to_numpy(), dtype=np.float64)
-    legal = np.isfinite(numbers) & ((numbers >= 0.0) & (numbers == np.round(numbers)) if task == "count" else True)
+    if not (told.dtype.is_numeric() or told.dtype in (library.Boolean, library.String, library.Null)):
+        raise InvalidTarget(f"the target {name!r} must hold numbers; got {told.dtype}.")
+    numbers = _floats(told)
+    legal = _legal(numbers, task)
     if not legal.all():
-        wanted = "counts, 0, 1, 2, ..." if task == "count" else "finite numbers"
-        raise InvalidTarget(f"the target {name!r} must hold {wanted}; got {numbers[~legal][0]}.")
+        wrong = told[int(np.argmin(legal))]
+        raise InvalidTarget(f"the target {name!r} must hold {_wanted(task)} below {LARGEST:g} in size; got {wrong!r}.")
     return numbers
+
+
+def _wanted(task: str) -> str:
+    return "counts, 0, 1, 2, ...," if task == "count" else "finite numbers"
+
+
+def _floats(column: Any) -> Vector:
+    """NaN where there is no number."""
+    library = polars()
+    if column.dtype == library.String:
+        column = column.str.strip_chars()
+    cast = column.cast(library.Float64, strict=False)
+    return np.asarray(cast.fill_null(np.nan).to_numpy(), dtype=np.float64)
+
+
+def _legal(numbers: Vector, task: str) -> Mask:
+    with np.errstate(invalid="ignore"):
+        legal: Mask = np.abs(numbers) <= LARGEST
+        if task == "count":
+            legal &= (numbers >= 0.0) & (numbers == np.round(numbers))
+    return legal
+
+
+def _whole(numbers: Vector) -> Mask:
+    with np.errstate(invalid="ignore"):
+        whole: Mask = (numbers == np.round(numbers)) & (np.abs(numbers) <= WHOLE)
+    return whole

@@ -31,6 +31,7 @@ from bayou.evaluation.metrics import (
 )
 
 LEVEL = 0.9
+PARTS = ("metrics", "window")  # of all rows, and of those since the last point of a curve
 PLACES = 20  # bins of the places of targets
 RESIDUALS = np.linspace(-5.0, 5.0, 41)  # edges, in deviations
 
@@ -71,10 +72,14 @@ class StreamScores(ABC):
         return found
 
     def to_state(self) -> State:
-        """All but the window, as data."""
-        states = {name: metric.to_state() for name, metric in self.metrics.items()}
-        arrays = {f"{name}.{key}": array for name, state in states.items() for key, array in state.arrays.items()}
-        config = {"metrics": {name: state.config for name, state in states.items()}, "rows": self.rows}
+        """All of it, as data."""
+        config: dict[str, Any] = {"rows": self.rows}
+        arrays: dict[str, NDArray[Any]] = {}
+        for part in PARTS:
+            states = {name: metric.to_state() for name, metric in getattr(self, part).items()}
+            config[part] = {name: state.config for name, state in states.items()}
+            for name, state in states.items():
+                arrays |= {f"{part}.{name}.{key}": array for key, array in state.arrays.items()}
         return State(config | self._baselines(), arrays | self._arrays())
 
     @classmethod
@@ -82,11 +87,14 @@ class StreamScores(ABC):
         """The scores that this data describes."""
         scores = cls()
         scores.rows = int(state.config["rows"])
-        if state.config["metrics"].keys() != scores.metrics.keys():
-            raise ModelFileError(f"scores must be {list(scores.metrics)}; got {list(state.config['metrics'])}.")
-        for name, config in state.config["metrics"].items():
-            arrays = {k.removeprefix(f"{name}."): a for k, a in state.arrays.items() if k.startswith(f"{name}.")}
-            scores.metrics[name] = Metric.from_state(State(config, arrays))
+        for part in PARTS:
+            metrics = getattr(scores, part)
+            if state.config[part].keys() != metrics.keys():
+                raise ModelFileError(f"scores must be {list(metrics)}; got {list(state.config[part])}.")
+            for name, config in state.config[part].items():
+                of_it = f"{part}.{name}."
+                arrays = {k.removeprefix(of_it): a for k, a in state.arrays.items() if k.startswith(of_it)}
+                metrics[name] = Metric.from_state(State(config, arrays))
         scores._load(state)
         return scores
 
@@ -128,7 +136,7 @@ class ClassStream(StreamScores):
         if not len(targets):
             return
         codes = codes_of(targets, classes)
-        given = _with_new_ones(np.asarray(said), codes)
+        given = with_new_ones(np.asarray(said), codes)
         majority = self._frequencies(codes, classes)
         first = classes.index(self._last) if self._last in classes else -1
         last = np.concatenate([[first], codes[:-1]])
@@ -172,7 +180,7 @@ def codes_of(targets: NDArray[Any], classes: list[Any]) -> NDArray[np.intp]:
     return np.searchsorted(np.array(classes), targets).astype(np.intp)
 
 
-def _with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
+def with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
     """Rows of a class that nobody knew of: it had as much as each of the known, which share the rest."""
     rows = np.arange(len(codes))
     new = given[rows, codes] <= 0.0
@@ -267,6 +275,6 @@ def losses(learnt: Any, of_classes: bool) -> tuple[NDArray[np.bool_], Vector]:
         came = np.asarray(learnt.targets, np.float64)
         return np.zeros(len(came), np.bool_), -np.atleast_1d(learnt.said.log_probability(came))
     codes = codes_of(learnt.targets, learnt.classes)
-    given = _with_new_ones(np.asarray(learnt.said), codes)
+    given = with_new_ones(np.asarray(learnt.said), codes)
     wrong = np.argmax(given, axis=1) != codes
     return wrong, -np.log(np.maximum(given[np.arange(len(codes)), codes], SMALLEST_PROBABILITY))

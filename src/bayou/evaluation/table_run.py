@@ -1,8 +1,8 @@
 """One pass of a model over a stream of tables: every row is predicted, scored and learnt; a run can be taken up again.
 
 What a run has found lies in the model file beside the model: scores, the learning curve, and how far it has come in
-which source. Tables are cut at the same rows whatever the reader gives, so that a run that was broken off and taken up
-again ends with the same model, to the bit.
+which source. A model begins by the first 16,384 rows, and tables are cut at the same rows whatever the reader gives, so
+that a run that was broken off and taken up again ends with the same model, to the bit.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import State
-from bayou.errors import InvalidSpec, ModelFileError
+from bayou.errors import InvalidSpec, ModelFileError, StreamError
 from bayou.estimators.table_model import Learnt, TableModel
 from bayou.evaluation.stream_scores import KINDS, StreamScores
+from bayou.numerics.broken_rows import Skipped, SkippedRow
 from bayou.numerics.files import polars
 
+FIRST_ROWS = 16_384  # that a model begins by
 DENSE_ROWS, HASHED_ROWS = 1024, 16_384  # that are learnt at a time
 GROWTH = 1.15  # between points of the learning curve
 FIRST_POINT = 16
@@ -27,7 +29,8 @@ FIRST_POINT = 16
 
 class TableRun:
     """A model on its way through a source. Without ``learns`` rows are scored and not learnt; ``tell`` is called with
-    what was said of each part.
+    what was said of each part. With ``skipped``, rows that cannot be learnt are left out and told there; they are
+    counted among the rows that the reader gives.
 
     >>> import polars as pl
     >>> from bayou import TableModel
@@ -47,17 +50,23 @@ class TableRun:
         delay: int = 0,
         learns: bool = True,
         tell: Callable[[Learnt], None] | None = None,
+        skipped: Skipped | None = None,
     ) -> None:
         if not (isinstance(delay, int) and delay >= 0):
             raise InvalidSpec(f"`delay` must be a whole number of rows, at least 0; got {delay!r}.")
         self.model, self.source, self.delay, self.learns, self.tell = model, source, delay, learns, tell
-        self.rows = 0  # of the source that were read
+        self.skipped = skipped
+        self.rows = 0  # of the source that were read, without those that were skipped
         self.without_target = 0
         self.finished = False
         self.curve: list[tuple[float, ...]] = []
         self._scores: StreamScores | None = None
         self._next_point = FIRST_POINT
         self._told = (0, 0.0)  # rows and the first score, when `since_last` was last asked
+        self._given = 0  # rows by the reader
+        self._new: list[Any] = []  # tables that a model is to begin by
+        self._held: list[Any] = []  # tables that are to be cut
+        self._start, self._at = 0, 0  # the first row that is held; the row after those
 
     @property
     def has_scores(self) -> bool:
@@ -78,16 +87,67 @@ class TableRun:
 
         Parts end at every multiple of ``cut_every`` rows, too: it is there that a run may be saved.
         """
-        for table in self._parts(tables, cut_every):
-            self.learn(table)
-            yield self.rows
-        self.finish()
+        for table in tables:
+            yield from self.take(table, cut_every)
+        yield from self.finish(cut_every)
 
-    def finish(self) -> None:
-        """All has been read: targets that were on their way have come."""
+    def take(self, table: Any, cut_every: int | None = None) -> Iterator[int]:
+        """Learn what can be learnt with one table more; after each part, how many rows were read."""
+        self._new.append(table)
+        if self.model.layout is None and sum(map(len, self._new)) < FIRST_ROWS:
+            return
+        self._hold()
+        while True:
+            if self._start < self.rows:  # read before
+                self._start, self._held = _dropped(self._held, self._start, self.rows)
+            stop = self._next_cut(self._start, cut_every)
+            if self._start < self.rows or stop > self._at:
+                return
+            yield self._learn_held(stop)
+
+    def finish(self, cut_every: int | None = None) -> Iterator[int]:
+        """All has been read: the rest is learnt, and targets that were on their way have come."""
+        if self._new:
+            self._hold()
+        if self._at < self.rows:
+            raise InvalidSpec(
+                f"the source must have the {self.rows:,} rows that were read of it before; got {self._at:,}."
+            )
+        self._start, self._held = _dropped(self._held, self._start, self.rows)
+        while self._at > self._start:
+            yield self._learn_held(min(self._next_cut(self._start, cut_every), self._at))
         if self.learns:
             self.model.learn_waiting()
         self.finished = True
+
+    def _hold(self) -> None:
+        """Begin, where that is to be done, and take the tables that came without the rows that cannot be learnt."""
+        if self.model.layout is None:
+            first = polars().concat(self._new).head(FIRST_ROWS)
+            if self.skipped is not None:
+                first = first.filter(polars().Series(_good(len(first), self.model.bad_rows(first))))
+            if not len(first):
+                raise StreamError(f"{self.source} must have rows that can be learnt; got none in the first.")
+            self.model.begin(first)
+        whole = [self.whole(table) for table in self._new]
+        self._new = []
+        self._held += [table for table in whole if len(table)]
+        self._at += sum(map(len, whole))
+
+    def whole(self, table: Any) -> Any:
+        """The rows of a table that can be learnt; if those that cannot are skipped, they are told."""
+        first, self._given = self._given + 1, self._given + len(table)
+        bad = {} if self.skipped is None else self.model.bad_rows(table)
+        for row in sorted(bad):
+            assert self.skipped is not None
+            self.skipped.add(SkippedRow(self.source, first + row, None, bad[row]))
+        return table.filter(polars().Series(_good(len(table), bad))) if bad else table
+
+    def _learn_held(self, stop: int) -> int:
+        part, self._held = _taken(self._held, stop - self._start)
+        self._start = stop
+        self.learn(part)
+        return self.rows
 
     def learn(self, table: Any) -> None:
         """Learn one part."""
@@ -119,29 +179,6 @@ class TableRun:
             return math.nan
         since = (scores.rows * mean - rows * before) / (scores.rows - rows)
         return math.sqrt(max(since, 0.0)) if name == "rmse" else since
-
-    def _parts(self, tables: Iterable[Any], cut_every: int | None) -> Iterator[Any]:
-        """The rows that were not read yet, cut where they always are."""
-        held: list[Any] = []
-        start, at = 0, 0  # first row that is held; the row after those
-        for table in tables:
-            if self.model.layout is None:
-                self.model.begin(table)
-            at += len(table)
-            held.append(table)
-            while True:
-                if start < self.rows:  # read before
-                    start, held = _dropped(held, start, self.rows)
-                stop = self._next_cut(start, cut_every)
-                if start < self.rows or stop > at:
-                    break
-                part, held = _taken(held, stop - start)
-                start = stop
-                yield part
-        if start < self.rows and at < self.rows:
-            raise InvalidSpec(f"the source must have the {self.rows:,} rows that were read of it before; got {at:,}.")
-        if held and at > start:
-            yield _taken(held, at - start)[0]
 
     def _next_cut(self, row: int, cut_every: int | None) -> int:
         assert self.model.layout is not None
@@ -175,7 +212,8 @@ class TableRun:
             state = self._scores.to_state()
             config["scores"] = state.config
             arrays = {f"scores.{name}": array for name, array in state.arrays.items()}
-            arrays["curve"] = np.array(self.curve, dtype=np.float64).reshape(len(self.curve), -1)
+            width = 1 + len(self._scores.metrics)
+            arrays["curve"] = np.array(self.curve, dtype=np.float64).reshape(len(self.curve), width)
         self.model.extra = State({"run": config}, arrays)
 
     @classmethod
@@ -194,6 +232,12 @@ class TableRun:
             run._scores = KINDS[model.task].from_state(State(config["scores"], arrays))
             run.curve = [tuple(point) for point in model.extra.arrays["curve"].tolist()]
         return run
+
+
+def _good(n_rows: int, bad: Iterable[int]) -> NDArray[np.bool_]:
+    good = np.ones(n_rows, dtype=np.bool_)
+    good[list(bad)] = False
+    return good
 
 
 def _dropped(held: list[Any], start: int, stop: int) -> tuple[int, list[Any]]:

@@ -62,8 +62,16 @@ def _kind(library: Any, column: Any) -> str:
     told = column.drop_nulls()
     if len(told) and is_date(library, told):
         return "date"
+    if len(told) and _are_spaced_numbers(library, told):
+        return "number"
     words = float(told.str.count_matches(r"\S+").mean() or 0.0) if len(told) else 0.0
     return "text" if words >= WORDS and told.n_unique() > DISTINCT * len(told) else "category"
+
+
+def _are_spaced_numbers(library: Any, texts: Any) -> bool:
+    """Whether all texts are numbers with blanks around, as where fields are separated by a comma and a blank."""
+    plain = texts.str.strip_chars()
+    return bool((plain != texts).all()) and int(plain.cast(library.Float64, strict=False).null_count()) == 0
 
 
 def is_date(library: Any, texts: Any) -> bool:

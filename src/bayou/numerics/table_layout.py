@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -80,30 +81,39 @@ class TableLayout:
     def _number_pairs(self) -> list[tuple[str, str]]:
         return [(a, b) for a, b in self.pairs if self._of_kind(a, b) == ("number", "number")]
 
-    def _categories(self) -> list[tuple[str, str, str | None]]:
+    def _categories(self) -> list[tuple[str, tuple[str, ...], str | None]]:
         """What is told as categories: a name, the columns that it is made of, and the number that it multiplies."""
-        found: list[tuple[str, str, str | None]] = [
-            (name, name, None) for name, kind in self.kinds.items() if kind == "category"
+        found: list[tuple[str, tuple[str, ...], str | None]] = [
+            (name, (name,), None) for name, kind in self.kinds.items() if kind == "category"
         ]
         for a, b in self.pairs:
             kinds = self._of_kind(a, b)
             if kinds == ("category", "category"):
-                found.append((f"{a} x {b}", f"{a}\x1f{b}", None))
+                found.append((f"{a} x {b}", (a, b), None))
             elif kinds == ("category", "number"):
-                found.append((f"{a} x {b}", a, b))
+                found.append((f"{a} x {b}", (a,), b))
             elif kinds == ("number", "category"):
-                found.append((f"{b} x {a}", b, a))
+                found.append((f"{b} x {a}", (b,), a))
         return found
+
+    def admitted(self, table: Any) -> TableLayout:
+        """This layout with columns for the values of more rows; itself it stays as it is."""
+        other = copy(self)
+        other.names, other.buckets = list(self.names), dict(self.buckets)
+        other.categories = {name: dict(known) for name, known in self.categories.items()}
+        other.admit(table)
+        return other
 
     def admit(self, table: Any) -> None:
         """Begin columns for values that were never seen, in the order in which they come."""
         if self.hashed:
             return
+        self._check_names(table)
         for name, source, number in self._categories():
             known = self.categories.setdefault(name, {})
             if name in self.buckets:
                 continue
-            if any(part in self.many for part in source.split("\x1f")):
+            if any(part in self.many for part in source):
                 self._begin_buckets(name)
                 continue
             for value in self._values(table, source).unique(maintain_order=True).to_list():
@@ -113,7 +123,7 @@ class TableLayout:
                     self._begin_buckets(name)
                     break
                 known[value] = len(self.names)
-                self.names.append(_told(name, source, value, number))
+                self.names.append(_told(source, value, number))
 
     def _begin_buckets(self, name: str) -> None:
         self.buckets[name] = len(self.names)
@@ -164,57 +174,73 @@ class TableLayout:
 
     def check(self, table: Any) -> None:
         """Raise unless every column is there and of its kind."""
-        for name in self.kinds:
-            if name not in table.columns:
-                raise StreamError(f"the table must have a column {name!r}; got {listed(table.columns, name)}.")
+        self._check_names(table)
         for name in self.numbers:
             self._number(table, name)
 
-    def bad_rows(self, table: Any) -> NDArray[np.bool_]:
-        """Rows that hold a number too large to count with."""
-        bad = np.zeros(len(table), dtype=np.bool_)
+    def _check_names(self, table: Any) -> None:
+        for name in self.kinds:
+            if name not in table.columns:
+                raise StreamError(f"the table must have a column {name!r}; got {listed(table.columns, name)}.")
+
+    def bad_rows(self, table: Any) -> dict[int, str]:
+        """Rows that cannot be learnt, and why: a number too large to count with, or none where one must be."""
+        self._check_names(table)
+        values, bad = {}, {}
         for name in self.numbers:
-            with np.errstate(invalid="ignore"):
-                bad |= np.abs(self._raw(table, name)) > LARGEST
+            values[name], wrong = self._raw(table, name)
+            for row in np.flatnonzero(wrong | _is_large(values[name])).tolist():
+                bad[row] = self._refused(name, table[name][row])
+        for a, b in self._number_pairs():
+            with np.errstate(invalid="ignore", over="ignore"):
+                large = _is_large(values[a] * values[b])
+            for row in np.flatnonzero(large).tolist():
+                bad.setdefault(row, f"the product of {a!r} and {b!r} must be below {LARGEST:g} in size")
         return bad
 
-    def _raw(self, table: Any, name: str) -> Vector:
+    @staticmethod
+    def _refused(name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return f"column {name!r} must hold numbers below {LARGEST:g} in size; got {value!r}"
+        return f"column {name!r} must hold numbers below {LARGEST:g} in size; got {value}"
+
+    def _raw(self, table: Any, name: str) -> tuple[Vector, NDArray[np.bool_]]:
+        """The numbers of a column, NaN where one is missing, and in which rows there is something else."""
         library, column = polars(), table[name]
+        wrong = np.zeros(len(column), dtype=np.bool_)
         if column.dtype == library.Duration:
             column = column.dt.total_microseconds() / 1e6
         if column.dtype == library.Null:
-            return np.full(len(column), np.nan)
+            return np.full(len(column), np.nan), wrong
         if column.dtype == library.String:  # a number by what was told, or numbers that came as text
-            numbers = column.str.strip_chars().replace("", None).cast(library.Float64, strict=False)
-            wrong = column.filter(numbers.is_null() & column.is_not_null() & (column.str.strip_chars() != ""))
-            if len(wrong):
-                raise InvalidFeatures(f"column {name!r} must hold numbers; got {wrong[0]!r}.")
+            plain = column.str.strip_chars()
+            numbers = plain.cast(library.Float64, strict=False)
+            wrong = (numbers.is_null() & column.is_not_null() & (plain != "")).fill_null(False).to_numpy()
             column = numbers
         elif not (column.dtype.is_numeric() or column.dtype == library.Boolean):
             raise InvalidFeatures(f"column {name!r} must hold numbers; got {column.dtype}.")
         values: Vector = column.cast(library.Float64).to_numpy().astype(np.float64, copy=True)
         if column.null_count():
             values[column.is_null().to_numpy()] = np.nan
-        return values
+        return values, wrong
 
     def _number(self, table: Any, name: str) -> Vector:
-        values = self._raw(table, name)
-        with np.errstate(invalid="ignore"):
-            large = np.abs(values) > LARGEST
-        if large.any():
-            row = int(np.argmax(large))
-            raise InvalidFeatures(f"column {name!r} must hold numbers below {LARGEST:g} in size; got {values[row]}.")
+        values, wrong = self._raw(table, name)
+        bad = wrong | _is_large(values)
+        if bad.any():
+            raise InvalidFeatures(f"{self._refused(name, table[name][int(np.argmax(bad))])}.")
         return values
 
-    def _values(self, table: Any, source: str) -> Any:
+    def _values(self, table: Any, source: tuple[str, ...]) -> Any:
         """The values of a category, or pairs of two, as text; "" where one is missing."""
         library = polars()
-        first, *others = [table[name].cast(library.String).fill_null("") for name in source.split("\x1f")]
+        texts = [table[name].cast(library.String).str.strip_chars().fill_null("") for name in source]
+        first, *others = texts
         for other in others:
             first = first + "\x1f" + other
         return first
 
-    def _places(self, table: Any, name: str, source: str) -> NDArray[np.int64]:
+    def _places(self, table: Any, name: str, source: tuple[str, ...]) -> NDArray[np.int64]:
         """The feature of each row's value; -1 where it is none."""
         values = self._values(table, source)
         distinct = values.unique().to_list()
@@ -307,13 +333,14 @@ def _clock_names(name: str, clocks: Sequence[str]) -> list[str]:
     return found
 
 
-def _told(name: str, source: str, value: str, number: str | None) -> str:
+def _told(source: tuple[str, ...], value: str, number: str | None) -> str:
     """What the feature of a value is called."""
-    if number is not None:
-        column = source
-        return f"{_told(column, column, value, None)} x {number}"
-    parts = [
-        f"{column}={part}" if part else column + MISSING
-        for column, part in zip(source.split("\x1f"), value.split("\x1f"), strict=False)
-    ]
-    return " x ".join(parts)
+    values = value.split("\x1f") if len(source) > 1 else [value]
+    parts = [f"{column}={part}" if part else column + MISSING for column, part in zip(source, values, strict=False)]
+    return " x ".join(parts if number is None else [*parts, number])
+
+
+def _is_large(values: Vector) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        large: NDArray[np.bool_] = np.abs(values) > LARGEST
+    return large

@@ -44,34 +44,35 @@ def read_csv(
     chunk_rows: int = 65_536,
     on_error: str = "stop",
     skipped: Skipped | None = None,
+    names: Sequence[str] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Tables of at most ``chunk_rows`` rows, in the order of the rows: of a file, a folder, a pattern or a list.
 
-    The first line names the columns. ``types`` says the polars type of some columns, as ``{"zip": polars.String}``, or
-    a word for it, as ``{"zip": "category"}``; those of the others are guessed from the first 10,000 rows of the first
-    file, and the schema of the first table says how. Empty fields are missing; empty lines are no rows, but of a single
-    column. Files may be packed by gzip or zstd; "-" is standard input. Raises `StreamError` where a file is missing,
-    damaged, without the ``columns`` that are wanted, or where there are no rows at all. A row that is not of the types,
-    has too many or too few fields, is not UTF-8 or leaves a quote open stops the stream after the rows before it; with
-    ``on_error="skip"`` it is left out and told to ``skipped``.
+    The first line names the columns; where ``names`` does, it is a row. ``types`` says the polars type of some columns,
+    as ``{"zip": polars.String}``, or a word for it, as ``{"zip": "category"}``; those of the others are guessed from
+    the first 10,000 rows of the first file, and the schema of the first table says how. Empty fields are missing; empty
+    lines are no rows, but of a single column. Files may be packed by gzip or zstd; "-" is standard input. Raises
+    `StreamError` where a file is missing, damaged, without the ``columns`` that are wanted, or where there are no rows
+    at all. A row that is not of the types, has too many or too few fields, is not UTF-8 or leaves a quote open stops
+    the stream after the rows before it; with ``on_error="skip"`` it is left out and told to ``skipped``.
     """
     library = polars()
     check_chunk_rows(chunk_rows)
     if len(separator.encode()) != 1 or separator in '"\r\n':
         raise InvalidSpec(f"`separator` must be one character of ASCII; got {separator!r}.")
-    some, schema, wanted = False, polars_types(types), columns
+    some, schema, wanted, line_of_names = False, polars_types(types), columns, _line_of(names, separator)
     with told_rows(on_error, skipped) as teller:
         for number, file in enumerate(files(path, ENDINGS)):
             left: list[bytes] = []
             blocks = _blocks(file, left)
             head, is_all = next(blocks, (b"", True))
             begin = _header(head)
-            present = _guessed(library, file, head[begin:], separator, schema)
+            present = _guessed(library, file, line_of_names + head[begin:], separator, schema)
             checked_columns(file, list(present), list(schema) if number == 0 else wanted)
             wanted = checked_columns(file, list(present), wanted)
             schema = schema if number else dict(present)
             check_schema(file, present, {name: schema[name] for name in wanted})
-            end = begin + _first_line(head[begin:])
+            end = begin if line_of_names else begin + _first_line(head[begin:])
             row, line = 1, 1 + head.count(b"\n", 0, end)
             for block, is_last in chain([(head[end:], is_all)], blocks):
                 table, broken, rest = _rows(library, block, separator, present, wanted, is_last)
@@ -83,6 +84,19 @@ def read_csv(
                 row, line = row + len(table) + len(broken), line + count_byte(block, b"\n") - rest.count(b"\n")
         if not some:
             raise no_rows(path, teller.skipped.count)
+
+
+def _line_of(names: Sequence[str] | None, separator: str) -> bytes:
+    """Names as the line that a file would begin with; none if there are none."""
+    if names is None:
+        return b""
+    if isinstance(names, str) or not names or len(set(names)) < len(names) or not all(map(_is_name, names)):
+        raise InvalidSpec(f"`names` must be different names of columns, of one line and without quotes; got {names!r}.")
+    return (separator.join(f'"{name}"' for name in names) + "\n").encode()
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and '"' not in name and len(name.splitlines()) == 1
 
 
 def _blocks(file: File, left: list[bytes]) -> Iterator[tuple[bytes, bool]]:

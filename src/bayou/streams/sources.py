@@ -42,6 +42,7 @@ def open_source(
     chunk_rows: int = 65_536,
     on_error: str = "stop",
     skipped: Skipped | None = None,
+    names: Sequence[str] | None = None,
 ) -> Iterator[Any]:
     """The rows of a source, as its reader gives them: `read_csv`, `read_parquet`, `read_ipc`, `read_json_lines`,
     `read_libsvm`, `read_vw` or `read_arrow`.
@@ -49,23 +50,29 @@ def open_source(
     ``source`` is a file, a folder, a pattern or a list of these, told by their endings; "-" for standard input, or an
     open stream of bytes, told by their first bytes; or a table of polars, pandas or Arrow. ``format`` says it where
     nothing else does: csv, tsv, parquet, ipc, json, libsvm or vw. The rest goes to the reader; libsvm and vw have no
-    ``columns`` or ``types``. Raises `StreamError` for files of several formats, or of one that is not known.
+    ``columns`` or ``types``, and ``names`` are for csv and tsv without a line of them. Raises `StreamError` for files
+    of several formats, or of one that is not known.
     """
     check_chunk_rows(chunk_rows)
     if format is not None and format not in READERS:
         raise InvalidSpec(f"`format` must be one of {', '.join(READERS)}; got {format!r}.")
     care: dict[str, Any] = {"chunk_rows": chunk_rows, "on_error": on_error, "skipped": skipped}
     if arrow.is_table(source):
-        if format is not None:
-            raise InvalidSpec(f"`format` must be None for a table; got {format!r}.")
+        for name, value in (("format", format), ("names", names)):
+            if value is not None:
+                raise InvalidSpec(f"`{name}` must be None for a table; got {value!r}.")
         return arrow.read_arrow(source, columns=columns, types=types, **care)
     if format is None:
         format, source = _found(source)
+    if names is not None:
+        if format not in ("csv", "tsv"):
+            raise InvalidSpec(f"`names` must be None for {format}, which has its own; got {list(names)!r}.")
+        care["names"] = names
     if format not in WITHOUT_COLUMNS:
         return READERS[format](source, columns=columns, types=types, **care)
-    for name, value in (("columns", columns), ("types", types)):
-        if value:
-            raise InvalidSpec(f"`{name}` must be None for {format}, which has no columns to name; got {value!r}.")
+    for word, told in (("columns", columns), ("types", types)):
+        if told:
+            raise InvalidSpec(f"`{word}` must be None for {format}, which has no columns to name; got {told!r}.")
     return READERS[format](source, **care)
 
 

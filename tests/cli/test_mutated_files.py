@@ -1,0 +1,72 @@
+"""Files that went wrong at random: a command says in one line what is wrong, and harms no model."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bayou import load
+from tests.cli.made import QUICK, bayou, table
+
+PIECES = [b",", b"\n", b'"', b"\x00", b"\xff\xfe", b"nan", b"inf", b"1e999", b"-", b"{", b"}", b"[", b"null", b":"]
+PIECES += [b"9" * 400, b"\r", b"\x1f", b" ", b"2024-01-01", b"yes", b"perhaps", b"\xc3\xa9"]
+SEEDS = [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 200))]
+
+
+def mutated(text: bytes, dice: random.Random) -> bytes:
+    """A file with one to four things done to it."""
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(len(text) + 1)
+        size = dice.choice([1, 5, 50, 500])
+        match dice.randrange(6):
+            case 0:
+                text = text[:at] + dice.choice(PIECES) + text[at:]
+            case 1:
+                text = text[:at] + text[at + size :]
+            case 2:
+                text = text[:at] + text[at : at + size] + text[at:]
+            case 3:
+                text = text[:at]
+            case 4:
+                text = text[:at] + bytes(dice.randrange(256) for _ in range(min(size, 8))) + text[at + size :]
+            case _:
+                word = dice.choice([b"yes", b"city", b"a", b"0.", b"label"])
+                text = text.replace(word, dice.choice(PIECES), dice.choice([1, 3, 10_000]))
+    return text
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    here = tmp_path_factory.mktemp("sources")
+    made = table(150).drop("size")
+    made.write_csv(here / "t.csv")
+    made.write_ndjson(here / "t.jsonl")
+    result = bayou("learn", here / "t.csv", "--target", "label", "-f", here / "model", *QUICK)
+    assert result.exit_code == 0, result.output
+    return {name: (here / name).read_bytes() for name in ("t.csv", "t.jsonl", "model")}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_file_ends_in_a_traceback_or_harms_a_model(
+    tmp_path: Path, sources: dict[str, bytes], name: str, seed: int
+) -> None:
+    source, model = tmp_path / name, tmp_path / "model"
+    source.write_bytes(mutated(sources[name], random.Random(f"{name} {seed}")))
+    for on_error in ("stop", "skip"):
+        for known in (False, True):
+            model.unlink(missing_ok=True)
+            if known:
+                model.write_bytes(sources["model"])
+            words = ("learn", source, "--target", "label", "-f", model, "--on-error", on_error, "--quiet", *QUICK)
+            result = bayou(*words)
+            assert result.exit_code in (0, 1, 2), result.output
+            if result.exit_code == 0:
+                load(model)
+                continue
+            line = result.stderr.strip().splitlines()[-1]
+            assert line.startswith("bayou: ")
+            assert model.read_bytes() == sources["model"] if known else not model.exists()
+        assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
