@@ -149,7 +149,7 @@ class LateTargets:
 
         >>> from bayou import OnlineClassifier
         >>> model = OnlineClassifier()
-        >>> for size in (1.0, 9.0, 2.0, 8.0):
+        >>> for size in (1.0, 9.0, 8.0, 2.0, 1.0, 9.0, 2.0, 8.0):
         ...     model.learn_one({"size": size}, "large" if size > 5.0 else "small")
         >>> issued = model.forecast_one({"size": 7.0})
         >>> issued.said["large"] > 0.5

@@ -96,7 +96,8 @@ def of_classes(n_classes: int, n_waves: int = N_WAVES) -> list[Member]:
 def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
-    What many waves leave over becomes less for long: they learn it for some time, or it would be told as it was.
+    What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be
+    told as it was.
     """
     kind, ever, short = Gaussian(), math.inf, 200.0
 
@@ -109,7 +110,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(member(0.0, memory, restarts=True) for memory in (ever, short) for _ in range(N_RESTARTS // 2)),
         *(member(drift, memory, past=N_PAST) for drift, memory in ((0.0, ever), (1e-4, short), (1e-2, short))),
         *(
-            member(drift, memory, waves=waves)
+            member(drift, memory if waves.inputs is None else short, waves=waves)
             for waves, (drift, memory) in bent(
                 n_waves, ((0.0, ever), (1e-4, short), (1e-2, short)), ((0.0, ever), (1e-4, short)), (0.0, short)
             )
