@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bayou.cli.errors import fail, told_in_one_line
+from bayou.cli.names import split
 
 app = typer.Typer(
     name="bayou",
@@ -97,13 +98,13 @@ def learn(
             initial=initial,
             task=task,
             delay=delay,
-            numeric=_split(numeric),
-            categorical=_split(categorical),
-            text=_split(text),
-            time=_split(time),
-            ignore=_split(ignore),
+            numeric=split(numeric),
+            categorical=split(categorical),
+            text=split(text),
+            time=split(time),
+            ignore=split(ignore),
             weight=weight,
-            interactions=tuple(_split(pair) for pair in interactions or ()),
+            interactions=tuple(split(pair) for pair in interactions or ()),
             basis=basis,
             bits=bits,
             hashed=hashed,
@@ -243,12 +244,8 @@ def _one_source(source: str | None, data: str | None) -> str:
     return source or data or "-"
 
 
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
 def _names(header: str | None) -> tuple[str, ...] | None:
-    return None if header is None else _split(header)
+    return None if header is None else split(header)
 
 
 def _no_rate(rate: str | None) -> None:

@@ -11,6 +11,7 @@ from itertools import chain
 
 from bayou.cli.errors import Failed
 from bayou.cli.learn import Asked
+from bayou.cli.names import split
 from bayou.cli.shown import say, warn
 from bayou.estimators.summary import aligned
 from bayou.evaluation.score_names import FULL_NAMES, number
@@ -95,11 +96,7 @@ def asked_by(setting: str, source: str, target: str) -> Asked:
     except ValueError as error:
         raise Failed(f"a setting must be options of `bayou learn`; got {setting!r}: {error}.") from None
     given = vars(parser.parse_args(words))
-    given["interactions"] = tuple(_split(pair) for pair in given["interactions"])
+    given["interactions"] = tuple(split(pair) for pair in given["interactions"])
     for name in LISTS:
-        given[name] = _split(given[name])
+        given[name] = split(given[name])
     return Asked(source=source, target=target, **given)
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())

@@ -40,12 +40,12 @@ class StreamScores(ABC):
     """Metrics of a model beside those of what can be said without looking at the inputs."""
 
     def __init__(self) -> None:
-        self.metrics: dict[str, Metric] = self._fresh()
-        self.window: dict[str, Metric] = self._fresh()
+        self.metrics: dict[str, Any] = self._fresh()  # metrics differ in what they are updated with
+        self.window: dict[str, Any] = self._fresh()
         self.rows = 0
 
     @abstractmethod
-    def _fresh(self) -> dict[str, Metric]:
+    def _fresh(self) -> dict[str, Any]:
         """The metrics, of no rows yet."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class ClassStream(StreamScores):
         self._counts: dict[Any, float] = {}
         self._last: Any = None
 
-    def _fresh(self) -> dict[str, Metric]:
+    def _fresh(self) -> dict[str, Any]:
         return {
             "log_loss": LogLoss(),
             "accuracy": Accuracy(),
@@ -145,13 +145,13 @@ class ClassStream(StreamScores):
             given, majority = (np.column_stack([part, 0.0 * part]) for part in (given, majority))
         for part in (self.metrics, self.window):
             for name in ("log_loss", "accuracy", "ece", "brier"):
-                part[name].update(given, codes)  # type: ignore[attr-defined]  # of metrics of classes
+                part[name].update(given, codes)
             if given.shape[1] == 2:
-                part["auc"].update(given, codes)  # type: ignore[attr-defined]
+                part["auc"].update(given, codes)
             for name in ("majority_log_loss", "majority_accuracy"):
-                part[name].update(majority, codes)  # type: ignore[attr-defined]
-            part["no_change_accuracy"].count(last == codes)  # type: ignore[attr-defined]
-            part["kappa_temporal"].update(given, codes, last)  # type: ignore[attr-defined]
+                part[name].update(majority, codes)
+            part["no_change_accuracy"].count(last == codes)
+            part["kappa_temporal"].update(given, codes, last)
         self.rows += len(codes)
 
     def _frequencies(self, codes: NDArray[np.intp], classes: list[Any]) -> Matrix:
@@ -204,7 +204,7 @@ class NumberStream(StreamScores):
         self.places = np.zeros(PLACES)
         self.residuals = np.zeros(RESIDUALS.size - 1)
 
-    def _fresh(self) -> dict[str, Metric]:
+    def _fresh(self) -> dict[str, Any]:
         return {
             "rmse": RMSE(),
             "mae": MAE(),
@@ -227,12 +227,12 @@ class NumberStream(StreamScores):
         )
         last = np.concatenate([[self._last], came[:-1]])
         for part in (self.metrics, self.window):
-            part["rmse"].update(means, came)  # type: ignore[attr-defined]  # of metrics of numbers
-            part["mae"].update(means, came)  # type: ignore[attr-defined]
-            part["nlpd"].update(logs)  # type: ignore[attr-defined]
-            part["coverage"].count(inside)  # type: ignore[attr-defined]
-            part["mean_rmse"].update(running, came)  # type: ignore[attr-defined]
-            part["no_change_rmse"].update(last, came)  # type: ignore[attr-defined]
+            part["rmse"].update(means, came)
+            part["mae"].update(means, came)
+            part["nlpd"].update(logs)
+            part["coverage"].count(inside)
+            part["mean_rmse"].update(running, came)
+            part["no_change_rmse"].update(last, came)
         middle = 0.5 * (below + above)  # of counts, the middle of the step
         self.places += np.bincount(np.minimum((middle * PLACES).astype(np.intp), PLACES - 1), minlength=PLACES)
         deviations = (came - means) / np.sqrt(np.maximum(np.atleast_1d(said.variance), 1e-300))
