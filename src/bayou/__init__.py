@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from bayou.risk_learner import IncrementalRiskLearner
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
+    from bayou.sparse_bank import SparseBank
     from bayou.sparse_learner import SparseLearner
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
     from bayou.streams import (
@@ -174,6 +175,7 @@ __all__ = [
     "ShiftedPoint",
     "Skipped",
     "Softmax",
+    "SparseBank",
     "SparseDiagonalGaussian",
     "SparseLearner",
     "SparseRows",
@@ -228,6 +230,7 @@ _NAMES = {
     "risk_learner": "IncrementalRiskLearner",
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
+    "sparse_bank": "SparseBank",
     "sparse_learner": "SparseLearner",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
     "streams": "Skipped column_types open_source read_arrow read_csv read_ipc read_json_lines read_libsvm read_parquet "

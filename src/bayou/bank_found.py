@@ -19,36 +19,22 @@ LEAST = 0.005  # what is less probable is not told
 MOST_CHANGES = 3
 
 
-class Findings:
-    """What a bank has found: who is believed, which settings, what changed, and the weights of the inputs."""
+class Settings:
+    """What a bank believes of its members, and of what they differ in."""
 
     members: tuple[Member, ...]
-    n_features: int
-    belief: BankBelief
-    plan: BankPlan
-    snapshots: Snapshots
+    belief: Any  # with chains (k, m), which sum to one
 
     @property
-    def n_latents(self) -> int:
-        """One, or one per class."""
-        return self.members[0].n_latents
-
-    @property
-    def n_steps(self) -> int:
-        """How many examples were forecast or learnt."""
-        return int(self.belief.pulse[STEPS])
+    def drift_probability(self) -> float:
+        """How probable it is that the stream drifts at all: that a member whose weights walk is the best."""
+        return float(sum(p for drift, p in self.settings("drift").items() if drift > 0.0))
 
     @property
     def weights(self) -> Vector:
         """What is believed of each member: its probability."""
         weights: Vector = self.belief.chains.sum(axis=0)
         return weights
-
-    @property
-    def awake(self) -> Mask:
-        """Which members are awake."""
-        awake: Mask = self.belief.rest <= 0.0
-        return awake
 
     @property
     def switching_weights(self) -> Vector:
@@ -73,6 +59,31 @@ class Findings:
         if set(found) == {None}:
             raise InvalidSpec(f"`name` must be a setting of some member; got {name!r}.")
         return found
+
+
+class Findings(Settings):
+    """What a bank has found: who is believed, which settings, what changed, and the weights of the inputs."""
+
+    n_features: int
+    belief: BankBelief
+    plan: BankPlan
+    snapshots: Snapshots
+
+    @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.members[0].n_latents
+
+    @property
+    def n_steps(self) -> int:
+        """How many examples were forecast or learnt."""
+        return int(self.belief.pulse[STEPS])
+
+    @property
+    def awake(self) -> Mask:
+        """Which members are awake."""
+        awake: Mask = self.belief.rest <= 0.0
+        return awake
 
     @property
     def drift_probability(self) -> float:
@@ -155,12 +166,7 @@ class Findings:
 
 def told(bank: Findings) -> str:
     """Drift, label noise, what bends, changes, and what it costs."""
-    lines = [f"drifts with probability {bank.drift_probability:.2f}; per row, of the prior variance: " + _drifts(bank)]
-    if any(hasattr(member.likelihood, "flip_rate") for member in bank.members):
-        rates = {rate or 0.0: p for rate, p in bank.settings("flip_rate").items()}
-        lines.append(f"wrong labels: {sum(rate * p for rate, p in rates.items()):.3f} ({_listed(rates)})")
-    if len(sizes := _sizes(bank)) > 1:
-        lines.append(f"prior variance of weights: {_listed(sizes)}")
+    lines = drift_and_noise(bank)
     bends = sum(p for waves, p in _by(bank, "waves").items() if waves is not None)
     lines.append(f"bends with probability {bends:.2f}")
     changes = bank.change_points()
@@ -171,16 +177,27 @@ def told(bank: Findings) -> str:
     return "\n".join(lines)
 
 
+def drift_and_noise(bank: Settings) -> list[str]:
+    """How fast weights walk, how many labels are wrong, and how large weights are."""
+    lines = [f"drifts with probability {bank.drift_probability:.2f}; per row, of the prior variance: " + _drifts(bank)]
+    if any(hasattr(member.likelihood, "flip_rate") for member in bank.members):
+        rates = {rate or 0.0: p for rate, p in bank.settings("flip_rate").items()}
+        lines.append(f"wrong labels: {sum(rate * p for rate, p in rates.items()):.3f} ({_listed(rates)})")
+    if len(sizes := _sizes(bank)) > 1:
+        lines.append(f"prior variance of weights: {_listed(sizes)}")
+    return lines
+
+
 def _by(bank: Findings, name: str) -> dict[Any, float]:
     return bank.settings(name) if any(getattr(member, name) is not None for member in bank.members) else {None: 1.0}
 
 
-def _sizes(bank: Findings) -> dict[float, float]:
+def _sizes(bank: Settings) -> dict[float, float]:
     """How probable each prior variance is, of members that have one for all weights."""
     return {size: p for size, p in bank.settings("prior_variance").items() if isinstance(size, (int, float))}
 
 
-def _drifts(bank: Findings) -> str:
+def _drifts(bank: Settings) -> str:
     return _listed(bank.settings("drift"))
 
 

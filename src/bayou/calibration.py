@@ -77,10 +77,13 @@ LEAN = CURVES[6:8]  # those that see the trail: most of what all of them gain, f
 
 
 class Foreseen(NamedTuple):
-    """A forecast that waits for its target: the probability given, what was said of it, and by whom."""
+    """A forecast that waits for its target: the probability given, what was said of it, and by whom; ``step`` is when:
+    how many were forecast or learnt before.
+    """
 
     given: float
     said: float
+    step: int
     trail: Vector
     issued: Vector
     chains: Matrix
@@ -127,7 +130,7 @@ class Calibration:
         )
         rooms = (size, size, shape[1], shape[1], shape[0], shape[0])
         self._room = CalibrationRoom(*(np.zeros(room) for room in rooms))
-        self.gain, self.n_examples = 0.0, 0
+        self.gain, self.n_examples, self.n_steps = 0.0, 0, 0
         self._prepare()
 
     def _prepare(self) -> None:
@@ -137,7 +140,7 @@ class Calibration:
         self._with = self.belief, self._plan, np.array(table) if COMPILED else table, likelihood.params
         if not _ENTRIES:
             one, room, chains = np.zeros(1), self._room, self.belief.chains
-            late = 0.5, 1.0, one, one, chains, room
+            late = 0.5, 1.0, one, one, chains, 0.0, room
             _ENTRIES["predict"] = entry_point(predict_calibrated, *self._with, one, one, room)
             _ENTRIES["learn"] = entry_point(learn_calibrated, *self._with, one, one, one, one, room)
             _ENTRIES["forecast"] = entry_point(forecast_calibrated, *self._with, 0.5, one, chains, room)
@@ -165,6 +168,7 @@ class Calibration:
         calibrated = np.empty_like(given)
         _ENTRIES["learn"](*self._with, given, came, counts, calibrated, self._room)
         self._count(calibrated, given, came)
+        self.n_steps += came.size
         return calibrated
 
     def forecast(self, probability: float) -> Foreseen:
@@ -172,17 +176,21 @@ class Calibration:
         (given,) = _checked([probability])
         issued, foreseen = np.empty(self.belief.chains.shape[1]), np.empty_like(self.belief.chains)
         said = _ENTRIES["forecast"](*self._with, float(given), issued, foreseen, self._room)
-        return Foreseen(float(given), float(said), self.belief.trail.copy(), issued, foreseen)
+        self.n_steps += 1
+        return Foreseen(float(given), float(said), self.n_steps, self.belief.trail.copy(), issued, foreseen)
 
     def learn_late(self, foreseen: Foreseen, target: float) -> None:
-        """Learn how a forecast turned out. Members are weighed by what they said when they were asked."""
+        """Learn how a forecast turned out. Members are weighed by what they said when they were asked, and by less the
+        more forecasts there were since.
+        """
         came = np.array([target], np.float64)
         _check_targets(came)
-        given, said, trail, issued, chains = foreseen
+        given, said, step, trail, issued, chains = foreseen
         shape = self.belief.chains.shape
-        if issued.shape != shape[1:] or chains.shape != shape or trail.size != N_TRAIL:
+        if issued.shape != shape[1:] or chains.shape != shape or trail.size != N_TRAIL or step > self.n_steps:
             raise ShapeMismatch("`foreseen` must be a forecast of such a calibration.")
-        _ENTRIES["learn_late"](*self._with, given, float(came[0]), trail, issued, chains, self._room)
+        lag = float(self.n_steps - step)
+        _ENTRIES["learn_late"](*self._with, given, float(came[0]), trail, issued, chains, lag, self._room)
         self._count(np.array([said]), np.array([given]), came)
 
     def _count(self, said: Vector, given: Vector, came: Vector) -> None:
@@ -196,7 +204,8 @@ class Calibration:
     def to_state(self) -> State:
         """All that was learnt, as data."""
         curves = [list(curve) for curve in self.curves]
-        return State({"gain": self.gain, "n_examples": self.n_examples, "curves": curves}, dict(self.belief._asdict()))
+        config = {"gain": self.gain, "n_examples": self.n_examples, "n_steps": self.n_steps, "curves": curves}
+        return State(config, dict(self.belief._asdict()))
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -215,6 +224,7 @@ class Calibration:
         if not (np.all(chains > 0.0) and abs(chains.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {chains.sum()}.")
         calibration.gain, calibration.n_examples = float(state.config["gain"]), int(state.config["n_examples"])
+        calibration.n_steps = int(state.config.get("n_steps", calibration.n_examples))
         return calibration
 
     def __getstate__(self) -> dict[str, Any]:

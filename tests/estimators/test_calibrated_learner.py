@@ -163,7 +163,7 @@ def test_hashed_rows_are_calibrated_where_a_budget_allows_it() -> None:
     rows, labels = hashed_rows(4000)
     plain, lean = (
         OnlineClassifier(encoder=Hashing(bits=12)),
-        OnlineClassifier(encoder=Hashing(bits=12), budget=Budget()),
+        OnlineClassifier(encoder=Hashing(bits=12), budget=Budget(n_bytes=100_000.0)),  # too few for a bank
     )
     without, given = (model.learn_many(rows, labels)[:, 1] for model in (plain, lean))
     assert plain.calibration_ is None

@@ -66,8 +66,8 @@ class CalibratedEstimator(OnlineEstimator):
             return prediction.evidence
         return np.atleast_1d(prediction.log_probability(targets))
 
-    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
-        super()._learn_forecast(features, mask, target, pending)
+    def _learn_forecast(self, target: float, pending: Pending) -> None:
+        super()._learn_forecast(target, pending)
         if self._calibration is not None and pending.calibrated is not None:
             self._calibration.learn_late(pending.calibrated, target)
 

@@ -19,8 +19,9 @@ from bayou.estimators import dicts
 from bayou.estimators.calibrated import CalibratedEstimator
 from bayou.estimators.choice import Choice
 from bayou.estimators.sparse_inputs import HashedInputs
-from bayou.estimators.standard_members import affordable, of_classes, of_two_classes, usual_budget
+from bayou.estimators.standard_members import affordable, of_classes, of_sparse_classes, of_two_classes, usual_budget
 from bayou.estimators.summary import Summary
+from bayou.learner import Learner
 from bayou.likelihoods import Logistic, Probit, Softmax
 from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
@@ -185,6 +186,10 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         """What was chosen for two classes, for more: a bank where a latent per class can be afforded."""
         if not self._choice.members:
             return self._choice
+        if self._inputs is not None:
+            return self._choice._replace(
+                members=(), why=f"each weight by itself; no bank of sparse rows has {count} classes"
+            )
         n_columns, standard = self._frame.mean.size, of_classes(count, self.n_waves)
         budget = usual_budget(standard, self._first + n_columns) if self.budget is None else self.budget
         members = affordable(standard, self._first + n_columns, budget)
@@ -331,6 +336,9 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
     def _standard_members(self) -> list[Member]:
         return of_two_classes(self.n_waves)
 
+    def _sparse_members(self, prior_variance: float) -> list[Member]:
+        return of_sparse_classes(prior_variance)
+
     def _member_scales(self) -> Vector:
         """Weights of probit members are told as those of logistic ones."""
         kinds = [member.likelihood for member in self.bank_.members]
@@ -434,7 +442,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
     def _oriented(self) -> list[tuple[float, Any]]:
         """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
         self._check_begun()
-        beliefs = self._learner_.beliefs() if self._bank is None else [self._believed()[1]]
+        beliefs = self._learner_.beliefs() if isinstance(self._learner_, Learner) else [self._believed()[1]]
         if self._is_multiclass and self._bank is not None:
             beliefs = [type(beliefs[0])(*(array[code] for array in beliefs[0])) for code in range(len(self._codes))]
         if self._is_multiclass:

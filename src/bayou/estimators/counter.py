@@ -66,8 +66,8 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
         super()._learn_encoded(mask, y)
         self._largest = max(self._largest, float(y))
 
-    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
-        super()._learn_forecast(features, mask, target, pending)
+    def _learn_forecast(self, target: float, pending: Pending) -> None:
+        super()._learn_forecast(target, pending)
         self._largest = max(self._largest, target)
 
     def _predict_rows(self, rows: Any) -> Any:

@@ -69,7 +69,8 @@ class EncodedInputs(BaseEstimator):
         self._intercept = type(self)._intercept / math.sqrt(self._choice.narrower)
         self._frame = self._frame_of(0 if self._inputs else n_columns)
         self._seen, self._next = 0.0, 1.0
-        self._names: dict[Hashable, int] = {name: column for column, name in enumerate(names or [])}
+        known = names if names and self._inputs is None else []  # those of sparse rows are hashed
+        self._names: dict[Hashable, int] = {name: column for column, name in enumerate(known)}
         self._lay_out()
 
     def _sparse_inputs(self, n_columns: int) -> SparseInputs | None:

@@ -102,8 +102,13 @@ class Forecasts:
         for one in config["waiting"]:
             forecast, calibrated = None, None
             if one.get("calibrated", False):
-                given, said_then, *rest = (arrays[f"calibrated.{name}"][calibrations] for name in Foreseen._fields)
-                calibrated = Foreseen(float(given), float(said_then), *(array.copy() for array in rest))
+                # files of before do not say when: what waits in them counts for little
+                foreseen = {
+                    name: arrays[f"calibrated.{name}"][calibrations] for name in Foreseen._fields if name != "step"
+                }
+                given, said_then, *rest = foreseen.values()
+                step = int(arrays["calibrated.step"][calibrations]) if "calibrated.step" in arrays else 0
+                calibrated = Foreseen(float(given), float(said_then), step, *(array.copy() for array in rest))
                 calibrations += 1
             if one["step"] is not None:
                 past, record, shares = (arrays[field][place] for field in BY_BANK)

@@ -18,20 +18,20 @@ from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
 from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
 from bayou.estimators.forecasts import LateTargets, Pending
-from bayou.estimators.sparse_inputs import Table
-from bayou.estimators.standard_members import N_WAVES, Budget, affordable, usual_budget
+from bayou.estimators.sparse_inputs import Table, all_of
+from bayou.estimators.standard_members import N_WAVES, Budget, affordable, affordable_sparse, usual_budget
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.members import Member
-from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full, in_order
 from bayou.numerics.table_columns import taken
 from bayou.posteriors import FullGaussian, SparseDiagonalGaussian
 from bayou.posteriors.full_gaussian import FullBelief
-from bayou.prediction import Prediction, joined
+from bayou.prediction import Prediction
 from bayou.rules import MomentMatching
+from bayou.sparse_bank import SparseBank
 from bayou.sparse_learner import SparseLearner
 
 FULL_ROWS = 4096  # sparse rows that are written out in full at once
@@ -84,9 +84,16 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """The members of the bank that learns by default; none if there is no bank."""
         return []
 
-    def _new_bank(self) -> Bank:
+    def _sparse_members(self, prior_variance: float) -> list[Member]:
+        """Those of a bank for sparse rows, whose weights have about this prior variance."""
+        return []
+
+    def _new_bank(self) -> Bank | SparseBank:
         """A bank of the members that were chosen."""
         members, n_inputs = self._choice.members, self._first + self._frame.mean.size
+        if self._inputs is not None:
+            constant = self._intercept if self._first else 0.0
+            return SparseBank(members, self._first + self._inputs.n_columns, constant)
         budget = usual_budget(members, n_inputs) if self.budget is None else self.budget
         return Bank(members, n_inputs, budget=budget.microseconds)
 
@@ -117,16 +124,31 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         sparse = SparseDiagonalGaussian(prior_variance=variance)
         if self.encoder is not None:
             why = f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few"
-            return Choice(sparse, why, narrower)
+            return self._choose_sparse_members(Choice(sparse, why, narrower), self.encoder.n_columns)
         choice = choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
         if choice.posterior is sparse:
-            return choice._replace(narrower=narrower)
+            return self._choose_sparse_members(choice._replace(narrower=narrower), n_columns)
         return self._choose_members(choice, n_columns)
+
+    def _choose_sparse_members(self, choice: Choice, n_columns: int) -> Choice:
+        """A bank for sparse rows, where nothing was set that it would find, and a budget was.
+
+        It takes several times as long as one learner, which is made for speed.
+        """
+        self._check_budget()
+        if self.likelihood is not None or self.rule is not None or self.budget is None:
+            return choice
+        standard = self._sparse_members(float(choice.posterior.prior_variance))  # type: ignore[attr-defined]  # it is sparse
+        members = affordable_sparse(standard, self._first + n_columns, self._entries, self.budget)
+        return choice._replace(why=f"{len(members)} members; {choice.why}", members=members) if members else choice
+
+    def _check_budget(self) -> None:
+        if not (self.budget is None or isinstance(self.budget, Budget)):
+            raise InvalidSpec(f"`budget` must be Budget(...) or None; got {self.budget!r}.")
 
     def _choose_members(self, choice: Choice, n_columns: int) -> Choice:
         """A bank, where nothing was set that it would find, and its members can be afforded."""
-        if not (self.budget is None or isinstance(self.budget, Budget)):
-            raise InvalidSpec(f"`budget` must be Budget(...) or None; got {self.budget!r}.")
+        self._check_budget()
         if self.likelihood is not None or self.rule is not None:
             return choice
         if not (isinstance(self.n_waves, int) and not isinstance(self.n_waves, bool) and self.n_waves >= 1):
@@ -203,9 +225,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
 
     def joined(self, parts: list[Any]) -> Any:
         """What was said of parts of the rows, as of one."""
-        if parts and isinstance(parts[0], (MixedPrediction, MixedClasses)):
-            return type(parts[0]).joined(parts)
-        return joined(self._learner_.likelihood, parts)
+        return all_of(self._learner_.likelihood, parts)
 
     @property
     def _bank(self) -> Bank | None:
@@ -214,22 +234,23 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         return learner if isinstance(learner, Bank) else None
 
     @property
-    def bank_(self) -> Bank:
-        """The bank that learns: what it believes of drift, noise and scales, what changed, and when."""
+    def bank_(self) -> Any:
+        """The `Bank` that learns, or the `SparseBank`: what it believes of drift, noise and scales."""
         self._check_begun()
-        bank = self._bank
-        if bank is None:
+        if not isinstance(self._learner_, (Bank, SparseBank)):
             raise InvalidSpec(f"this {type(self).__name__} has no bank: {self._note().splitlines()[0]}.")
-        return bank
+        return self._learner_
 
     def _believed(self) -> tuple[Posterior[Any], Any]:
         """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian.
 
         Where there are several latents, one for each, stacked.
         """
-        bank = self._bank
+        bank, learner = self._bank, self._learner_
+        if isinstance(learner, SparseBank):
+            return learner.posterior, learner.weights_told()
         if bank is None:
-            return self._learner_.posterior, self._learner_.belief
+            return learner.posterior, learner.belief
         told = [bank.weights_of_inputs(self._member_scales(), latent) for latent in range(bank.n_latents)]
         beliefs = [FullBelief(mean, *factors_of_covariance(covariance)) for mean, covariance in told]
         if len(beliefs) == 1:
@@ -241,8 +262,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         return None
 
     @property
-    def _sparse_learner(self) -> SparseLearner:
-        assert isinstance(self._learner_, SparseLearner)
+    def _sparse_learner(self) -> SparseLearner | SparseBank:
+        assert isinstance(self._learner_, (SparseLearner, SparseBank))
         return self._learner_
 
     def _learn_encoded(self, mask: Any, y: float) -> None:
@@ -260,7 +281,7 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if target is None or (pending.forecast is None and pending.calibrated is None):
             self._learn_example(pending.example, y)
         else:
-            self._learn_forecast(*self._features_of(pending.example, learn=True), target, pending)
+            self._learn_forecast(target, pending)
             self._count(1.0)
         del self.forecasts.waiting[id]
 
@@ -268,12 +289,26 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
         raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
 
-    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
-        """Learn a target that comes late, of which features are told as they are now."""
+    def _learn_forecast(self, target: float, pending: Pending) -> None:
+        """Learn a target that comes late, of an example whose features are told as they are now."""
+        if self._inputs is not None:
+            self._learn_sparse(pending.example, target)
+            return
+        features, mask = self._features_of(pending.example, learn=True)
         if pending.forecast is None or self._bank is None:
             self._learner_.learn_many(features, np.array([target]), None, mask)
         else:
             self._bank.learn_late(pending.forecast.seen_as(features, mask), target)
+
+    def _learn_sparse(self, example: Any, target: float) -> None:
+        """Have a dict or a row learnt by a learner of sparse rows."""
+        if isinstance(example, Mapping):
+            columns, values = self._encode_one(example, learn=True)
+            self._sparse_learner.learn_entries(columns, values, target)
+        else:
+            assert self._inputs is not None
+            rows = self._rows(example, reset=False)
+            self._inputs.learn(self._sparse_learner, rows, np.array([target]), NO_WEIGHTS)
 
     def _learn_example(self, example: Any, y: Any) -> None:
         """Learn a dict or a row as if it came now."""
@@ -421,6 +456,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         if self._bank is not None:
             return f"bank{why}\n{self._bank.found()}"
         lines = [f"posterior: {type(self._learner_.posterior).__name__}{why}"]
+        if isinstance(self._learner_, SparseBank):
+            lines = [f"bank{why}", self._learner_.found()]
         if self._inputs is not None:
             lines += [f"the {MOST_TOLD} weights whose sign is surest, at most", self._inputs.note()]
         return "\n".join(filter(None, lines))
@@ -456,9 +493,9 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         config, arrays = state
         model = cls(**config["params"])
         if config["begun"]:
-            n_columns, names = arrays["frame.mean"].size, [_name(name) for name in config["names"]]
-            _require("names", len(names), 0 if not names else n_columns)
             sparse = config.get("inputs")
+            n_columns, names = arrays["frame.mean"].size, [_name(name) for name in config["names"] if sparse is None]
+            _require("names", len(names), 0 if not names else n_columns)
             model._given_sparse = bool(config.get("given_sparse", False))
             if sparse is not None:
                 n_columns = sparse.get("n_columns", 0)
@@ -470,10 +507,12 @@ class OnlineEstimator(LateTargets, EncodedInputs):
                 array[...] = arrays[f"frame.{name}"]
             banked = bool(config.get("banked", False))
             learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
-            if not banked:  # of an earlier version, or of more than can be afforded
+            if sparse is not None and "members" in config["learner"]:
+                learner_class = SparseBank
+            elif not banked:  # of an earlier version, or of more than can be afforded
                 model._choice = model._choice._replace(members=())
             model._learner_ = learner_class.from_state(State(config["learner"], below("learner.", arrays)))
-            if isinstance(model._learner_, SparseLearner):  # as it was chosen by rows that are gone
+            if isinstance(model._learner_, (SparseLearner, SparseBank)):  # as it was chosen by rows that are gone
                 model._choice = model._choice._replace(posterior=model._learner_.posterior)
                 model._intercept = model._learner_.constant
             model._seen = float(config["seen"])

@@ -122,10 +122,10 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
     def _units_now(self) -> tuple[float, float]:
         return self._units.current
 
-    def _learn_forecast(self, features: Any, mask: Any, target: float, pending: Pending) -> None:
+    def _learn_forecast(self, target: float, pending: Pending) -> None:
         assert self._bank is not None
         assert pending.forecast is not None  # nothing but a bank has forecasts of numbers
-        forecast = pending.forecast.seen_as(features, mask)
+        forecast = pending.forecast.seen_as(*self._features_of(pending.example, learn=True))
         raw, (location, scale) = np.array([target]), pending.units
         scaled = float(self._units.enter(raw)[0])
         self._units.log_scales += math.log(scale) - math.log(self._units.current[1])  # it was said in other units

@@ -13,23 +13,35 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Array, SparseRows, State, Vector
+from bayou.contracts import Array, Likelihood, SparseRows, State, Vector
 from bayou.encoders import Hashing, Standardizer
 from bayou.encoders.standardizer import LARGEST, Frame, count_and_scale_column
 from bayou.errors import InvalidFeatures
 from bayou.estimators.dicts import number_of, text_way
+from bayou.mixed_classes import MixedClasses
+from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.finite import count_larger
 from bayou.numerics.hashed_names import HashedNames, feature_of
 from bayou.numerics.hashed_tables import HashedTable
 from bayou.numerics.table_columns import arrow_table, column_names, row_count
 from bayou.numerics.table_numbers import number_names, numbers_of
 from bayou.prediction import Prediction, joined
+from bayou.sparse_bank import SparseBank
 from bayou.sparse_learner import SparseLearner
 
 Entries = tuple[NDArray[np.int32], Array]
 ALL_TEXT = {str}
 # Numbers count as no more than so many deviations: single precision holds their squares.
 FARTHEST = 1e6
+Learns = SparseLearner | SparseBank
+Said = Prediction | MixedPrediction
+
+
+def all_of(likelihood: Likelihood, parts: list[Any]) -> Any:
+    """What was said of parts of the rows, as of one."""
+    if parts and isinstance(parts[0], (MixedPrediction, MixedClasses)):
+        return type(parts[0]).joined(parts)
+    return joined(likelihood, parts)
 
 
 class SparseInputs:
@@ -38,11 +50,11 @@ class SparseInputs:
     def __init__(self, n_columns: int) -> None:
         self.n_columns = n_columns
 
-    def learn(self, learner: SparseLearner, rows: Any, targets: Vector, weights: Vector) -> Prediction:
+    def learn(self, learner: Learns, rows: Any, targets: Vector, weights: Vector) -> Said:
         """Have the rows learnt; returns the predictions made before each target was used."""
         return learner.learn_many(rows, targets, weights if weights.size else None)
 
-    def predict(self, learner: SparseLearner, rows: Any) -> Prediction:
+    def predict(self, learner: Learns, rows: Any) -> Said:
         """What is known of the target of each row."""
         return learner.predict_many(rows)
 
@@ -52,7 +64,7 @@ class SparseInputs:
             "a model that has learnt sparse rows knows columns, not names; got a dict. Use encoder=Hashing()."
         )
 
-    def settle(self, learner: SparseLearner) -> None:
+    def settle(self, learner: Learns) -> None:
         """Look again at how inputs are told."""
 
     def names_of(self, columns: NDArray[Any]) -> list[str]:
@@ -134,17 +146,19 @@ class HashedInputs(SparseInputs):
         learns, centred = int(learn and self.standardize), int(self._standardizer.centred)
         count_and_scale_column(self._frame, self._numbers[name], values, weights, learns, centred, FARTHEST, scaled)
 
-    def learn(self, learner: SparseLearner, rows: Table, targets: Vector, weights: Vector) -> Prediction:
+    def learn(self, learner: Learns, rows: Table, targets: Vector, weights: Vector) -> Said:
         """Have the rows learnt; returns the predictions made before each target was used."""
-        return joined(
+        said: Said = all_of(
             learner.likelihood,
             [learner.learn_unchecked(r, targets[p], weights[p]) for p, r in self._encoded(rows, weights, learn=True)],
         )
+        return said
 
-    def predict(self, learner: SparseLearner, rows: Table) -> Prediction:
+    def predict(self, learner: Learns, rows: Table) -> Said:
         """What is known of the target of each row."""
         parts = [learner.predict_unchecked(part) for _, part in self._encoded(rows, np.zeros(0), learn=False)]
-        return joined(learner.likelihood, parts)
+        said: Said = all_of(learner.likelihood, parts)
+        return said
 
     def _encoded(self, rows: Table, weights: Vector, learn: bool) -> Iterator[tuple[slice, SparseRows]]:
         """The rows, in parts, as a learner takes them."""
@@ -191,10 +205,10 @@ class HashedInputs(SparseInputs):
         return columns, values.astype(self._dtype)
 
     def text_way(
-        self, learner: SparseLearner, targets: Mapping[Hashable, float], count: Callable[[float], None]
+        self, learner: Learns, targets: Mapping[Hashable, float], count: Callable[[float], None]
     ) -> Callable[[Any, Hashable], bool] | None:
         """The short way for a dict of texts: see `text_way`. None where there is none."""
-        if self.encoder.text or not learner.rule.matches_moments:
+        if self.encoder.text or not isinstance(learner, SparseLearner) or not learner.rule.matches_moments:
             return None
         return text_way(self.encoder, self.names, learner, targets, count)
 
@@ -226,7 +240,7 @@ class HashedInputs(SparseInputs):
             self._scale(name, np.array([numbers[name]]), np.zeros(0), learn, value)
         return {name: float(value[0]) for name, value in scaled.items()}
 
-    def settle(self, learner: SparseLearner) -> None:
+    def settle(self, learner: Learns) -> None:
         """Let the frame of the numbers follow what was seen; what was learnt in the old one is told in the new."""
         change = self._standardizer.retake(self._frame) if self.standardize else None
         if change is None:

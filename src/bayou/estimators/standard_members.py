@@ -12,10 +12,21 @@ from itertools import product
 from typing import TypeVar
 
 from bayou.bank_layout import cost, n_bytes
-from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
+from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Probit, Softmax
 from bayou.members import Budget, Member, Waves
 
-__all__ = ["N_WAVES", "Budget", "affordable", "of_classes", "of_counts", "of_numbers", "of_two_classes", "usual_budget"]
+__all__ = [
+    "N_WAVES",
+    "Budget",
+    "affordable",
+    "affordable_sparse",
+    "of_classes",
+    "of_counts",
+    "of_numbers",
+    "of_sparse_classes",
+    "of_two_classes",
+    "usual_budget",
+]
 
 DRIFTS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 FLIP_RATES = (0.05, 0.1, 0.2)
@@ -27,6 +38,9 @@ AMPLITUDE = Waves().amplitude
 N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
+SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+PER_SPARSE_MEMBER, PER_ENTRY = 0.06, 0.005  # microseconds, of banks of sparse rows
+BEHIND = 0.7  # microseconds of the calibration behind them
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 Setting = TypeVar("Setting")
 
@@ -131,6 +145,23 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
             for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)
         ),
     ]
+
+
+def of_sparse_classes(prior_variance: float) -> list[Member]:
+    """Two classes of sparse rows: how fast weights walk, and how large they are. As many as memory sends at once."""
+    kind = Probit()
+    return [
+        *(Member(kind, drift, prior_variance) for drift in SPARSE_DRIFTS),
+        *(Member(kind, 0.0, scale * prior_variance) for scale in (NARROW, WIDE)),
+    ]
+
+
+def affordable_sparse(members: Sequence[Member], n_features: int, entries: float, budget: Budget) -> tuple[Member, ...]:
+    """Those that a budget allows, the first first; none if they would be too few to choose from."""
+    per_member = PER_SPARSE_MEMBER + PER_ENTRY * entries
+    by_time, by_size = (budget.microseconds - BEHIND) / per_member, (budget.n_bytes / n_features - 8.0) / 8.0
+    count = int(max(min(by_time, by_size, len(members)), 0.0))
+    return tuple(members[:count]) if count >= FEWEST else ()
 
 
 def usual_budget(members: Sequence[Member], n_inputs: int) -> Budget:

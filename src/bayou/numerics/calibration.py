@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
+from bayou.numerics.chains import FAINTEST, share_out, weigh
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces
 from bayou.numerics.squares import absorb, direct, expected
 
-FAINTEST = 1e-280
 UTMOST = 1e-9  # nearer to 0 and 1 no probability is believed
 MEMORIES = np.array([1.0 / 8.0, 1.0 / 64.0, 1.0 / 512.0])  # of the trail, per target
 
@@ -88,40 +88,6 @@ def forget(covariance: Vector, prior: Vector, share: float) -> None:
 
 
 @borrowing_kernel
-def share_out(belief: CalibrationBelief, plan: CalibrationPlan, shares: Vector) -> None:
-    """What is believed of each member before the next row; chains stay as they are."""
-    chains = belief.chains
-    shares[:] = 0.0
-    for k in range(chains.shape[0]):
-        total = 0.0
-        for m in range(chains.shape[1]):
-            total += chains[k, m]
-        for m in range(chains.shape[1]):
-            shares[m] += chains[k, m] + plan.switching[k] * (total / chains.shape[1] - chains[k, m])
-
-
-@borrowing_kernel
-def weigh(belief: CalibrationBelief, plan: CalibrationPlan, values: Vector, weight: float) -> None:
-    """Let members change places, then multiply each by what it gave to the target; the values are used up."""
-    chains, best, sum_of_all = belief.chains, -math.inf, 0.0
-    for m in range(values.size):
-        best = max(best, values[m])
-    for m in range(values.size):
-        values[m] = math.exp(weight * (values[m] - best))
-    for k in range(chains.shape[0]):
-        total = 0.0
-        for m in range(chains.shape[1]):
-            total += chains[k, m]
-        for m in range(chains.shape[1]):
-            moved = chains[k, m] + plan.switching[k] * (total / chains.shape[1] - chains[k, m])
-            chains[k, m] = max(moved * values[m], FAINTEST)
-            sum_of_all += chains[k, m]
-    for k in range(chains.shape[0]):
-        for m in range(chains.shape[1]):
-            chains[k, m] = max(chains[k, m] / sum_of_all, FAINTEST)
-
-
-@borrowing_kernel
 def say(
     belief: CalibrationBelief,
     plan: CalibrationPlan,
@@ -134,7 +100,7 @@ def say(
     """Probability of a target of 1, all members together, by what is believed now; and each, left in the values."""
     odds, last = log_odds(probability), plan.size.size
     lay_out(plan.knots, odds, trail, room.x)
-    share_out(belief, plan, room.shares)
+    share_out(belief.chains, plan.switching, room.shares)
     room.values[last] = probability
     total: float = room.shares[last] * probability
     for m in range(last):
@@ -162,12 +128,12 @@ def learn(
     """Absorb one target, of which this was said, and forget a little; returns what was said of 1 before."""
     last = plan.size.size
     total: float = 0.0
-    share_out(belief, plan, room.shares)
+    share_out(belief.chains, plan.switching, room.shares)
     absorb_all(belief, plan, kernels, params, probability, y, weight, trail, room)
     for m in range(last):
         total += room.shares[m] * math.exp(room.values[m])
     total += room.shares[last] * (probability if y > 0.0 else 1.0 - probability)
-    weigh(belief, plan, room.values, weight)
+    weigh(belief.chains, plan.switching, room.values, weight)
     leave_trail(belief.trail, probability, y)
     return total if y > 0.0 else 1.0 - total
 
@@ -286,10 +252,16 @@ def learn_late_calibrated(
     trail: Vector,
     issued: Vector,
     foreseen: Matrix,
+    lag: float,
     room: CalibrationRoom,
 ) -> None:
-    """Absorb a target that comes late. Members are weighed by what they said then, chains by what they foresaw."""
-    chains = belief.chains
+    """Absorb a target so many rows after it was forecast.
+
+    Members are weighed by what they said then, chains by what they foresaw. As many rows as wait were said with the
+    same knowledge, and their errors are much the same: together they count as one, as if each of so many calibrations
+    had learnt every so manieth row (Joulani, Gyorgy and Szepesvari 2013, "Online learning under delayed feedback").
+    """
+    chains, counts = belief.chains, 1.0 / (1.0 + lag)
     absorb_all(belief, plan, kernels, params, probability, y, 1.0, trail, room)
     for m in range(issued.size):
         given = issued[m] if y > 0.0 else 1.0 - issued[m]
@@ -298,10 +270,10 @@ def learn_late_calibrated(
         room.chain_before[k], room.chain_factor[k], total = 0.0, 0.0, 0.0
         for m in range(chains.shape[1]):
             room.chain_before[k] += chains[k, m]
-            room.chain_factor[k] += foreseen[k, m] * math.exp(room.values[m])
+            room.chain_factor[k] += foreseen[k, m] * math.exp(counts * room.values[m])
             total += foreseen[k, m]
         room.chain_before[k] *= room.chain_factor[k] / total
-    weigh(belief, plan, room.values, 1.0)
+    weigh(belief.chains, plan.switching, room.values, counts)
     level(chains, room.chain_before)
     leave_trail(belief.trail, probability, y)
 
