@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from bayou import Calibration, OnlineClassifier, load, save
+from bayou.calibration import CURVES, KNOTS, N_TRAIL
 from bayou.contracts import Vector
 from bayou.errors import BayouError, InvalidTarget, ModelFileError, ShapeMismatch
 
@@ -159,6 +160,29 @@ def test_what_is_stale_when_it_comes_is_not_believed() -> None:
 
 
 # --- as data, and bad input
+
+
+def test_a_label_that_comes_late_weighs_members_by_less() -> None:
+    """By one in fifty where 49 more were forecast since; what members learn of it is the same."""
+    late, once = Calibration(), Calibration()
+    first, *_ = [late.forecast(0.9) for _ in range(50)]
+    before = late.belief.chains[0].copy()
+    late.learn_late(first, -1.0)
+    once.learn_many(np.array([0.9]), np.array([-1.0]))
+    steps = [np.log(one.belief.chains[0] / before) for one in (late, once)]
+    told_late, told_once = (step - step[-1] for step in steps)
+    np.testing.assert_allclose(told_late[:-1], told_once[:-1] / 50.0, rtol=1e-6)
+    np.testing.assert_allclose(late.belief.mean, once.belief.mean)
+
+
+def test_curves_without_a_trail_have_room_for_all_features() -> None:
+    """The layout of features writes the trail whether members see it or not."""
+    few = Calibration(CURVES[:6])
+    assert few._room.x.size == len(KNOTS) + N_TRAIL
+    chance = chances(2000)
+    came = outcomes(chance)
+    said = few.learn_many(expit(2.5 * logit(chance)), came)
+    assert log_loss(said[500:], came[500:]) < log_loss(expit(2.5 * logit(chance))[500:], came[500:])
 
 
 def test_it_continues_to_the_last_bit() -> None:

@@ -128,7 +128,7 @@ class Calibration:
             chains=np.full(shape, 1.0 / math.prod(shape)),
             trail=np.zeros(N_TRAIL),
         )
-        rooms = (size, size, shape[1], shape[1], shape[0], shape[0])
+        rooms = (len(KNOTS) + N_TRAIL, size, shape[1], shape[1], shape[0], shape[0])  # all features, seen or not
         self._room = CalibrationRoom(*(np.zeros(room) for room in rooms))
         self.gain, self.n_examples, self.n_steps = 0.0, 0, 0
         self._prepare()
