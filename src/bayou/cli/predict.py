@@ -10,7 +10,9 @@ from typing import IO, Any, Self
 
 from bayou.cli.errors import Failed
 from bayou.cli.shown import warn
-from bayou.streams import Skipped, open_source
+from bayou.numerics.broken_rows import SkippedRow
+from bayou.numerics.files import polars
+from bayou.streams import Skipped, open_tables
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 ROWS = 16_384
@@ -98,9 +100,14 @@ def run(
         raise Failed(f"--coverage must lie between 0 and 1; got {coverage}.")
     known, skipped = loaded(model), Skipped()
     with Writer(output) as writer:
-        for table in open_source(
-            source, format=format, chunk_rows=ROWS, on_error=on_error, skipped=skipped, names=header
-        ):
-            writer.write(known.predict_table(table, coverage))
+        tables = open_tables(source, format, chunk_rows=ROWS, on_error=on_error, skipped=skipped, names=header)
+        given = 0
+        for table in tables.rows:
+            bad = known.bad_inputs(table) if on_error == "skip" else {}
+            for row in sorted(bad):
+                skipped.add(SkippedRow(source, given + row + 1, None, bad[row]))
+            given += len(table)
+            good = [row not in bad for row in range(len(table))] if bad else []
+            writer.write(known.predict_table(table.filter(polars().Series(good)) if bad else table, coverage))
     if skipped.count:
         warn(str(skipped))

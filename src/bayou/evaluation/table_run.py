@@ -20,6 +20,7 @@ from bayou.estimators.table_model import Learnt, TableModel
 from bayou.evaluation.stream_scores import KINDS, StreamScores
 from bayou.numerics.broken_rows import Skipped, SkippedRow
 from bayou.numerics.files import polars
+from bayou.numerics.sparse_table import rows_joined
 
 FIRST_ROWS = 16_384  # that a model begins by
 DENSE_ROWS, HASHED_ROWS = 1024, 16_384  # that are learnt at a time
@@ -123,7 +124,7 @@ class TableRun:
     def _hold(self) -> None:
         """Begin, where that is to be done, and take the tables that came without the rows that cannot be learnt."""
         if self.model.layout is None:
-            first = polars().concat(self._new).head(FIRST_ROWS)
+            first = rows_joined(self._new).head(FIRST_ROWS)
             if self.skipped is not None:
                 first = first.filter(polars().Series(_good(len(first), self.model.bad_rows(first))))
             if not len(first):
@@ -261,4 +262,4 @@ def _taken(held: list[Any], count: int) -> tuple[Any, list[Any]]:
             found.append(table.slice(0, taken))
         if taken < len(table):
             rest.append(table.slice(taken))
-    return found[0] if len(found) == 1 else polars().concat(found), rest
+    return rows_joined(found), rest
