@@ -24,7 +24,7 @@ Sources = Annotated[
 Data = Annotated[str | None, typer.Option("--data", "-d", help="The source, as VW spells it.", show_default=False)]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="csv, tsv, parquet, ipc, json, libsvm or vw; found out if not told.", show_default=False),
+    typer.Option("--format", help="csv, tsv, parquet, ipc, json, libsvm or vw; found if not told.", show_default=False),
 ]
 Header = Annotated[
     str | None,

@@ -103,8 +103,10 @@ def run(asked: Asked) -> int:
         return 0
     begun.skipped = skipped if asked.on_error == "skip" else None
     clock = Clock(begun.rows)
-    with stopping() as stopped, writing(asked, begun):
+    with stopping() as stopped, writing(asked, begun) as writer:
         done = follow(asked, begun, tables.rows, clock, stopped)
+        if writer is not None:
+            writer.is_whole = done
     if done:
         check_target(begun)
     keep(asked, begun)
@@ -144,14 +146,18 @@ def loaded(name: str, target: str | None = None) -> TableModel:
 
 
 @contextmanager
-def writing(asked: Asked, begun: TableRun) -> Iterator[None]:
-    """Write down what is said of each row before it is learnt, where that is asked for."""
+def writing(asked: Asked, begun: TableRun) -> Iterator[Writer | None]:
+    """Write down what is said of each row before it is learnt, where that is asked for.
+
+    A run that may be taken up notes how far it has come in that file, too.
+    """
     if asked.predictions is None:
-        yield
+        yield None
         return
-    with Writer(asked.predictions) as writer:
+    with Writer(asked.predictions, asked.model is not None, begun.known_beside, begun.rows > 0) as writer:
         begun.tell = lambda learnt: writer.write(begun.model.told_table(learnt))
-        yield
+        begun.beside = writer.mark
+        yield writer
 
 
 class Stopped:
@@ -185,7 +191,7 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
             show(rows)
             if rows >= next_line and begun.has_scores:
                 if not shown:
-                    introduce(asked, begun)
+                    introduce(asked, begun, clock)
                 report(asked, begun, clock)
                 shown, next_line = rows, 2 * rows
             if asked.save_every and rows % asked.save_every == 0:
@@ -194,16 +200,17 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
                 return False
     if begun.has_scores and shown != begun.rows and not asked.json:
         if not shown:
-            introduce(asked, begun)
+            introduce(asked, begun, clock)
         report(asked, begun, clock)
     return True
 
 
 class Clock:
-    """How long a run takes."""
+    """How long a run takes, and what was said of the model when it began."""
 
     def __init__(self, rows: int) -> None:
         self._started, self._first = time.perf_counter(), rows
+        self.introduced = ""
 
     @property
     def seconds(self) -> float:
@@ -229,7 +236,7 @@ def progress(asked: Asked) -> Iterator[Any]:
         yield lambda rows: bar.update(task, description=f"{asked.source}: {rows:,} rows")
 
 
-def introduce(asked: Asked, begun: TableRun) -> None:
+def introduce(asked: Asked, begun: TableRun, clock: Clock) -> None:
     """What is learnt from what, said aloud."""
     if asked.json or asked.quiet:
         return
@@ -242,7 +249,8 @@ def introduce(asked: Asked, begun: TableRun) -> None:
     for kind, names in kinds.items():
         some = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
         say(f"{kind}: {some}")
-    say(f"model: {model.summary().note.splitlines()[0]}\n")
+    clock.introduced = model.summary().note.splitlines()[0]
+    say(f"model: {clock.introduced}\n")
     say(header(model.task))
 
 
@@ -291,7 +299,10 @@ def told(asked: Asked, begun: TableRun, skipped: Skipped, clock: Clock, done: bo
         if begun.without_target:
             say(f"{begun.without_target:,} rows without a target were not learnt")
         if begun.has_scores:
-            say("\n".join(begun.model.summary().note.splitlines()[1:4]))
+            first, *lines = begun.model.summary().note.splitlines()
+            if clock.introduced not in ("", first):
+                say(f"model by now: {first}")
+            say("\n".join(lines[:3]))
     if skipped.count:
         warn(str(skipped))
     if done and asked.quiet:

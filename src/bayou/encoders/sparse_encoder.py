@@ -1,9 +1,9 @@
 """Rows of libsvm's and Vowpal Wabbit's text as columns of numbers, while rows keep coming.
 
-    few names     a column for each, begun when it first comes; beyond 500, 32 columns share the others by hash
-    many names    2**bits columns: the top bits of a name's hash, as `bayou.Hashing` has it; of libsvm the index
-                  itself, and the hash of an index that is larger
-    a pair        of namespaces: the products of the entries of one with those of the other
+Where there are few names, each has a column, begun when it first comes; beyond 500, 32 columns share the others by
+hash. Of many names there are 2**bits columns: a name has that of the top bits of its hash, as `bayou.Hashing` has it;
+of libsvm an index is the column itself, or has that of its hash if it is larger. A pair of namespaces adds the products
+of the entries of one with those of the other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANY = ":"
 @final
 @dataclass(frozen=True)
 class SparseEncoder(Spec):
-    """What becomes of the entries of sparse rows that come with labels, as `bayou.streams.open_tables` reads them.
+    r"""What becomes of the entries of sparse rows that come with labels, as `bayou.streams.open_tables` reads them.
 
     ``hashed`` says whether there are 2**``bits`` columns from the start, or one for each name; None to find out: rows
     of at most 300 different names are told in full. ``interactions`` are pairs of namespaces of Vowpal Wabbit's text,
@@ -35,7 +35,7 @@ class SparseEncoder(Spec):
     >>> import io
     >>> from bayou import SparseEncoder, TableModel
     >>> from bayou.streams import open_tables
-    >>> text = b"1 |size large\\n-1 |size small\\n" * 20
+    >>> text = b"1 |size large\n-1 |size small\n" * 20
     >>> model = TableModel("label", encoder=SparseEncoder())
     >>> for rows in open_tables(io.BytesIO(text)).rows:
     ...     _ = model.learn_many(rows)
@@ -50,7 +50,7 @@ class SparseEncoder(Spec):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", whole_number("bits", self.bits, 10, 26))
         for pair in self.interactions:
-            fits = len(pair) == 2 and all(isinstance(side, str) and side for side in pair)  # noqa: PLR2004
+            fits = len(pair) == 2 and all(isinstance(side, str) and side for side in pair)
             if not fits or any(side != ANY and NO_PREFIX & set(side) for side in pair):
                 raise InvalidSpec(f"`interactions` must be pairs of namespaces, as ('a', 'b'); got {pair!r}.")
         object.__setattr__(self, "interactions", tuple((a, b) for a, b in self.interactions))

@@ -194,7 +194,8 @@ class TableModel:
             plain = replace(self.encoder, basis=None) if isinstance(self.encoder, TableEncoder) else self.encoder
             layout = plain.begin(rows, {target.column, self.weight or target.column})
             task = target.task(rows) if task == AUTO else task
-        return target.bad_rows(rows, task) | layout.bad_rows(rows)
+        bad: dict[int, str] = target.bad_rows(rows, task) | layout.bad_rows(rows)
+        return bad
 
     def _learn_late(self, inputs: Any, values: NDArray[Any], delay: int) -> tuple[Any, NDArray[Any], list[Any]]:
         """Forecast each row, and learn the targets that have come by then."""

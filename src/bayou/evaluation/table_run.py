@@ -57,6 +57,8 @@ class TableRun:
             raise InvalidSpec(f"`delay` must be a whole number of rows, at least 0; got {delay!r}.")
         self.model, self.source, self.delay, self.learns, self.tell = model, source, delay, learns, tell
         self.skipped = skipped
+        self.beside: Callable[[], dict[str, Any]] | None = None  # what else is known where a run is saved
+        self.known_beside: dict[str, Any] | None = None  # that of the run that was taken up
         self.rows = 0  # of the source that were read, without those that were skipped
         self.without_target = 0
         self.finished = False
@@ -208,6 +210,8 @@ class TableRun:
             "finished": self.finished,
             "next_point": self._next_point,
         }
+        if self.beside is not None:
+            config["beside"] = self.beside()
         arrays: dict[str, NDArray[Any]] = {}
         if self._scores is not None:
             state = self._scores.to_state()
@@ -225,6 +229,7 @@ class TableRun:
             raise InvalidSpec("the model was not saved by a run, and cannot be taken up; learn without --resume.")
         run = cls(model, str(config["source"]), int(config["delay"]))
         run.rows, run.finished = int(config["rows"]), bool(config["finished"])
+        run.known_beside = config.get("beside")
         run.without_target, run._next_point = int(config["without_target"]), int(config["next_point"])
         if "scores" in config:
             if model.task not in KINDS:

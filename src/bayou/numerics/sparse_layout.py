@@ -22,8 +22,7 @@ MOST_DENSE = 500  # columns of rows that are told in full, before those that fur
 LARGEST = 1e140
 LARGEST_SINGLE = 1e15  # of rows that are not: their squares fit in single precision
 MOST_NAMED = 16_384  # columns whose names are remembered
-LINES_AT_ONCE = 64  # that are gone through for names, of rows that are learnt at a time
-
+LINES_AT_ONCE = 16  # that are gone through for names, of rows that are learnt at a time
 
 
 class SparseLayout:
@@ -168,7 +167,8 @@ class SparseLayout:
             for place, pair in enumerate(self.pairs):
                 prefix = np.frombuffer(pair[side].encode(), np.uint8)
                 mark_members(text, table.spaces, prefix, marks[side][place])
-        given = table.starts, table.keys, table.values, *marks
+        first, second = marks
+        given = table.starts, table.keys, table.values, first, second
         starts = np.zeros_like(table.starts)
         count = add_pairs(*given, starts, np.zeros(0, np.uint64), np.zeros(0))
         keys, values = np.empty(count, np.uint64), np.empty(count)

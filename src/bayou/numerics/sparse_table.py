@@ -46,7 +46,8 @@ class SparseTable:
     def of_libsvm(cls, given: LabelledRows) -> SparseTable:
         """Rows by index."""
         rows = given.rows
-        return cls(BY_INDEX, given.labels, None, rows.starts, rows.columns.astype(np.uint64), rows.values)
+        values = np.asarray(rows.values, np.float64)
+        return cls(BY_INDEX, given.labels, None, rows.starts, rows.columns.astype(np.uint64), values)
 
     @property
     def columns(self) -> list[str]:

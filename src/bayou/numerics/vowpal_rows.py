@@ -75,7 +75,7 @@ def gone_through(block: bytes) -> tuple[SparseTable, list[BrokenRow]]:
     good = [text for line, text in enumerate(block.split(b"\n")) if line not in left_out]
     rows = read_block(b"\n".join(good))
     if rows is None:
-        raise StreamError("lines of Vowpal Wabbit that are whole one by one must be so together.")  # never, by the tests
+        raise StreamError("lines of Vowpal Wabbit that are whole one by one must be so together.")  # never
     return rows, broken
 
 

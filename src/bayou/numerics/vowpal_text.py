@@ -1,6 +1,6 @@
 """Kernels that read lines of Vowpal Wabbit's text from bytes: names become keys, as `bayou.Hashing` has them.
 
-They take the same lines as `bayou.numerics.vowpal_lines`, which says why one is broken; here the first is enough to stop.
+They take the same lines as `bayou.numerics.vowpal_lines`, which says why one is broken.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SMALL = 32  # what makes a letter a small one
 @kernel
 def is_blank(letter: int) -> bool:
     """As Python has it among the letters of ASCII."""
-    return letter == SPACE or 9 <= letter <= 13 or 28 <= letter <= 31  # noqa: PLR2004  # tab to return, separators
+    return letter == SPACE or 9 <= letter <= 13 or 28 <= letter <= 31  # tab to return, separators
 
 
 @kernel
@@ -39,12 +39,10 @@ def word_end(text: Bytes, at: int, last: int) -> int:
 @kernel
 def is_word(text: Bytes, begin: int, end: int, word: Bytes) -> bool:
     """Whether it is this one, in small letters or large."""
-    if end - begin != word.size:
-        return False
+    same = end - begin == word.size
     for k in range(word.size):
-        if (text[begin + k] | SMALL) != word[k]:
-            return False
-    return True
+        same = same and (text[begin + k] | SMALL) == word[k]
+    return same
 
 
 @kernel
@@ -119,7 +117,7 @@ def read_rows(
         while text[at] != NEW_LINE:
             if bar < 0 and text[at] == BAR:
                 bar = at
-            some |= not (text[at] == SPACE or 9 <= text[at] <= 13)  # noqa: PLR2004  # blanks as bytes have them
+            some |= not (text[at] == SPACE or 9 <= text[at] <= 13)  # blanks as bytes have them
             at += 1
         last = at
         at += 1
