@@ -59,8 +59,10 @@ def read_block(block: bytes) -> SparseTable | None:
         number = float(block[begin:end])
         if kind in of_kind:
             of_kind[kind][first] = number
-        else:  # a value, or the scale of several; what it multiplies is there
-            values[first:last] *= number
+            continue
+        if number != 1.0 and (keys[first:last] != names[first:last]).any():  # a scale, of text
+            return None
+        values[first:last] *= number  # a value, or the scale of several; what it multiplies is there
     sound = np.isfinite(values).all() and not np.isinf(labels).any()
     if not (sound and np.isfinite(weights).all() and (weights >= 0.0).all()):
         return None
