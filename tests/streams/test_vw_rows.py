@@ -18,7 +18,22 @@ from bayou.streams import SparseTable, read_vw_rows
 
 BITS = 26
 PIECES = [
-    *("|", "| ", " |", "|ns ", "|a:2 ", "|a:0.1 ", "|:3 ", "x", "x ", "y:2 ", "y:-.5e1 ", "z:text ", "x:nan ", "x:-Inf "),
+    *(
+        "|",
+        "| ",
+        " |",
+        "|ns ",
+        "|a:2 ",
+        "|a:0.1 ",
+        "|:3 ",
+        "x",
+        "x ",
+        "y:2 ",
+        "y:-.5e1 ",
+        "z:text ",
+        "x:nan ",
+        "x:-Inf ",
+    ),
     *("1 ", "-1 ", "0.25 ", "'tag", "'tag ", " ", "\t", ":", "::", "1e400 ", "12345678901234567890.5 ", "é", "\u00a0"),
     *("x:0.1234567890123456789 ", "|b:0.1234567890123456789 ", "-2 ", "x:1e-400 ", "shared ", "x:infinity2 ", "\x1c"),
 ]
@@ -64,7 +79,7 @@ def test_rows_and_dicts_are_of_the_same_lines(some: list[str]) -> None:
 
 
 def test_cut_joined_and_filtered_rows_are_the_same_rows() -> None:
-    from bayou.numerics.sparse_table import rows_joined  # noqa: PLC0415
+    from bayou.numerics.sparse_table import rows_joined
 
     text = b"".join(f"{n} {n + 1} |a f{n}:{n + 0.5} g |b h{n % 3}\n".encode() for n in range(20))
     rows = by_rows(text)
