@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -155,11 +156,13 @@ class TableModel:
         self.task, self.layout = task, layout
         if not layout.hashed:
             self.estimator.add_columns(layout.names)
-        if delay:
-            said, values, classes = self._learn_late(inputs, values, delay)
-        else:
-            said = self.estimator.learn_many(inputs, values, sample_weight=weights)
-            classes = self.classes
+        with warnings.catch_warnings():  # that few rows have many classes: the task was decided by more of them
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            if delay:
+                said, values, classes = self._learn_late(inputs, values, delay)
+            else:
+                said = self.estimator.learn_many(inputs, values, sample_weight=weights)
+                classes = self.classes
         self.n_rows += len(told)
         return Learnt(said, values, classes, known)
 

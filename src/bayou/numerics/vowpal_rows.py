@@ -7,7 +7,6 @@ import numpy as np
 from bayou.errors import StreamError
 from bayou.numerics.broken_rows import BrokenRow, shown
 from bayou.numerics.byte_blocks import count_byte
-from bayou.numerics.hashing import hash_bytes, wrapping
 from bayou.numerics.sparse_table import BY_NAME, SparseTable
 from bayou.numerics.vowpal_lines import BLANKS, BrokenLine, Example, read_line
 
@@ -34,6 +33,7 @@ def examples_of(block: bytes) -> tuple[list[Example], list[BrokenRow]]:
 def read_block(block: bytes) -> SparseTable | None:
     """All rows of a block, with names as keys; None where one is broken."""
     from bayou.numerics import vowpal_text  # noqa: PLC0415  # brings numba, which other sources do not need
+    from bayou.numerics.hashing import wrapping  # noqa: PLC0415
 
     try:
         block.decode()
@@ -83,6 +83,8 @@ def gone_through(block: bytes) -> tuple[SparseTable, list[BrokenRow]]:
 
 def names_by_key(line: bytes) -> dict[int, str]:
     """What the entries of a line are called, by their keys."""
+    from bayou.numerics.hashing import hash_bytes  # noqa: PLC0415
+
     found: dict[int, str] = {}
     for name, value in read_line(line.decode().rstrip(BLANKS)).features.items():
         key = hash_bytes(name.encode())
