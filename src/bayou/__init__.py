@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Polynomials,
         RadialFunctions,
         RandomFourier,
+        SparseEncoder,
         Standardizer,
         TableEncoder,
         TensorProduct,
@@ -177,6 +178,7 @@ __all__ = [
     "Softmax",
     "SparseBank",
     "SparseDiagonalGaussian",
+    "SparseEncoder",
     "SparseLearner",
     "SparseRows",
     "SphericalGaussian",
@@ -210,7 +212,7 @@ _NAMES = {
     "calibration": "Calibration",
     "contracts": "SparseRows",
     "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
-    "Standardizer TableEncoder TensorProduct UserFunctions",
+    "SparseEncoder Standardizer TableEncoder TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis Budget ConformalClassifier ConformalRegressor HarmonyMixture "
     "IncrementalRiskClassifier IncrementalRiskRegressor LocalFactorAnalysis NetworkClassifier NetworkRegressor "
     "NormalisedPerceptron OnlineClassifier OnlineCounter OnlineNetwork OnlineRegressor RivalPenalisedClustering "

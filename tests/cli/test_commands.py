@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayou import load
+from bayou import Budget, TableModel, load, save
+from bayou.evaluation import TableRun
 from tests.cli.made import QUICK, bayou, refused, table
 
 
@@ -202,8 +203,118 @@ def test_targets_that_cannot_be_learnt_leave_no_file(folder: Path, tmp_path: Pat
 def test_a_class_that_a_model_does_not_know(folder: Path, tmp_path: Path) -> None:
     source = tmp_path / "t.csv"
     table(50).with_columns(pl.lit("perhaps").alias("label")).write_csv(source)
-    for learns in ("--no-learn", "--learn"):
-        assert "'perhaps'" in refused("evaluate", folder / "label", source, learns)
+    assert "'perhaps'" in refused("evaluate", folder / "label", source, "--no-learn")
+
+
+def test_a_third_class_makes_a_task_that_was_found_one_of_several(folder: Path, tmp_path: Path) -> None:
+    source, model = tmp_path / "t.csv", tmp_path / "model"
+    later = table(2000, seed=5).with_columns(
+        pl.when(pl.col("a") > 1.0).then(pl.lit("perhaps")).otherwise("label").alias("label")
+    )
+    pl.concat([table(20_000), later]).write_csv(source)  # a model begins by the first 16,384 rows
+    words = ("learn", source, "--target", "label", "--ignore", "size", "-f", model, "--json", "--budget", 1)
+    assert "must have two classes" in refused(*words, "--task", "binary")
+    last = json.loads(bayou(*words).stdout.splitlines()[-1])
+    assert (last["task"], last["rows"], last["auc"]) == ("multiclass", 22_000, None)
+    known = load(model)
+    assert known.classes == ["no", "perhaps", "yes"]
+    said = known.predict_table(later)["prediction"].to_numpy()
+    assert (said == later["label"].to_numpy()).mean() > 0.75
+    assert TableRun.of(known).scores.rows == 22_000
+    again = bayou("learn", folder / "t.csv", "-i", model, "--target", "label", "--json")
+    assert json.loads(again.stdout.splitlines()[-1])["task"] == "multiclass"
+
+
+def test_a_third_class_after_a_run_was_taken_up(tmp_path: Path) -> None:
+    rows = table(1200).with_columns(
+        pl.when(pl.int_range(pl.len()) % 7 + pl.int_range(pl.len()) > 900).then(pl.lit("new")).otherwise("label")
+    )
+    rows = rows.with_columns(rows["literal"].alias("label")).drop("literal", "size")
+
+    def run(stop: int) -> bytes:
+        begun, path = TableRun(TableModel("label", budget=Budget(3.0)), "made"), tmp_path / "model"
+        begun.model.begin(rows.head(600))
+        for at in begun.over([rows], 100):
+            if at == stop:
+                begun.keep()
+                save(begun.model, path)
+                begun = TableRun.of(load(path))
+                for _ in begun.over([rows], 100):
+                    pass
+                break
+        begun.keep()
+        save(begun.model, path)
+        assert begun.model.task == "multiclass"
+        return path.read_bytes()
+
+    whole = run(0)
+    assert [run(stop) == whole for stop in (800, 1100)] == [True, True]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_predictions_of_a_run_that_is_taken_up_go_on(tmp_path: Path, ending: str) -> None:
+    """As after a kill: the model of an earlier moment, and predictions up to a later one."""
+    source, model = tmp_path / "t.csv", tmp_path / "model"
+    whole, said = tmp_path / f"whole.{ending}", tmp_path / f"said.{ending}"
+    table(3000).write_csv(source)
+    words = ("learn", source, "--target", "label", "--ignore", "size", "--save-every", 500, "--quiet", *QUICK)
+    assert bayou(*words, "-f", tmp_path / "other", "-p", whole).exit_code == 0
+
+    def stop(self: TableRun, part: pl.DataFrame) -> None:
+        if self.rows >= 1500:
+            raise OSError(28, "No space left on device")
+        learn(self, part)
+
+    learn = TableRun.learn
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TableRun, "learn", stop)
+        assert bayou(*words, "-f", model, "-p", said).exit_code == 1
+    part = tmp_path / f"said.{ending}.part"
+    with part.open("ab") as file:
+        file.write(b"what was said after the model was saved")
+    assert not said.exists()
+    assert "go on in .csv" in refused(*words, "-f", model, "-p", tmp_path / "said.parquet", "--resume")
+    short = part.read_bytes()
+    part.write_bytes(short[:100])
+    assert "must have the" in refused(*words, "-f", model, "-p", said, "--resume")
+    part.write_bytes(short)
+    assert bayou(*words, "-f", model, "-p", said, "--resume").exit_code == 0
+    assert said.read_bytes() == whole.read_bytes()
+    assert not part.exists()
+    assert model.read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_predictions_that_were_not_asked_for_at_first(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    begun = TableRun(TableModel("label"), str(folder / "t.csv"))
+    begun.learn(table(50))
+    begun.keep()
+    save(begun.model, model)
+    words = ("learn", folder / "t.csv", "-f", model, "-p", tmp_path / "said.csv", "--resume")
+    assert "begun without --predictions" in refused(*words)
+
+
+def test_columns_that_came_later_are_told(tmp_path: Path) -> None:
+    source, model = tmp_path / "t.csv", tmp_path / "model"
+    late = table(300).with_columns(pl.lit("elsewhere").alias("city"))
+    pl.concat([table(16_384), late]).write_csv(source)
+    told = bayou("learn", source, "--target", "label", "--ignore", "size", "-f", model, "--budget", 1).stdout
+    assert "model: " in told
+    assert ": 5 columns" in told.split("\n\n")[0]
+    assert "model by now" in told
+    assert ": 6 columns" in told
+    assert "6 columns" in bayou("inspect", model).stdout
+
+
+def test_a_number_that_is_too_large_is_skipped_when_predicting(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "t.csv").read_text().splitlines()
+    source = tmp_path / "t.csv"
+    source.write_text("\n".join([*lines[:40], "1e300," + lines[40].partition(",")[2], *lines[41:]]))
+    assert "'a' must hold numbers below 1e+140" in refused("predict", folder / "label", source)
+    result = bayou("predict", folder / "label", source, "--on-error", "skip")
+    expected = bayou("predict", folder / "label", folder / "t.csv").stdout.splitlines()
+    assert result.stdout.splitlines() == [*expected[:40], *expected[41:]]
+    assert "row 40, column 'a'" in result.stderr
 
 
 def test_rows_that_cannot_be_learnt_are_skipped_where_that_is_asked_for(folder: Path, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from bayou import load
 from tests.cli.made import QUICK, bayou, table
 
+NAMES = ["t.csv", "t.jsonl", "t.vw", "t.libsvm"]
 PIECES = [b",", b"\n", b'"', b"\x00", b"\xff\xfe", b"nan", b"inf", b"1e999", b"-", b"{", b"}", b"[", b"null", b":"]
-PIECES += [b"9" * 400, b"\r", b"\x1f", b" ", b"2024-01-01", b"yes", b"perhaps", b"\xc3\xa9"]
+PIECES += [b"9" * 400, b"\r", b"\x1f", b" ", b"2024-01-01", b"|", b"'", b"1e200", b"yes", b"perhaps", b"\xc3\xa9"]
 SEEDS = [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 200))]
 
 
@@ -32,7 +33,7 @@ def mutated(text: bytes, dice: random.Random) -> bytes:
             case 4:
                 text = text[:at] + bytes(dice.randrange(256) for _ in range(min(size, 8))) + text[at + size :]
             case _:
-                word = dice.choice([b"yes", b"city", b"a", b"0.", b"label"])
+                word = dice.choice([b"yes", b"city", b"a", b"0.", b"label", b"1"])
                 text = text.replace(word, dice.choice(PIECES), dice.choice([1, 3, 10_000]))
     return text
 
@@ -43,12 +44,21 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     made = table(150).drop("size")
     made.write_csv(here / "t.csv")
     made.write_ndjson(here / "t.jsonl")
-    result = bayou("learn", here / "t.csv", "--target", "label", "-f", here / "model", *QUICK)
-    assert result.exit_code == 0, result.output
-    return {name: (here / name).read_bytes() for name in ("t.csv", "t.jsonl", "model")}
+    signs = {"yes": 1, "no": -1}
+    rows = [(signs[label], a, b, city) for a, b, city, label in made.iter_rows()]
+    (here / "t.vw").write_text("".join(f"{y} 1 'r|x a:{a} b:{b} |y city={city}\n" for y, a, b, city in rows))
+    (here / "t.libsvm").write_text("".join(f"{y} 1:{a} 2:{b} {3 + ord(city)}:1\n" for y, a, b, city in rows))
+    found = {}
+    for name in NAMES:
+        model = here / "model"
+        model.unlink(missing_ok=True)
+        result = bayou("learn", here / name, "--target", "label", "-f", model, *QUICK)
+        assert result.exit_code == 0, result.output
+        found |= {name: (here / name).read_bytes(), f"model of {name}": model.read_bytes()}
+    return found
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_file_ends_in_a_traceback_or_harms_a_model(
     tmp_path: Path, sources: dict[str, bytes], name: str, seed: int
@@ -59,7 +69,7 @@ def test_no_file_ends_in_a_traceback_or_harms_a_model(
         for known in (False, True):
             model.unlink(missing_ok=True)
             if known:
-                model.write_bytes(sources["model"])
+                model.write_bytes(sources[f"model of {name}"])
             words = ("learn", source, "--target", "label", "-f", model, "--on-error", on_error, "--quiet", *QUICK)
             result = bayou(*words)
             assert result.exit_code in (0, 1, 2), result.output
@@ -68,5 +78,5 @@ def test_no_file_ends_in_a_traceback_or_harms_a_model(
                 continue
             line = result.stderr.strip().splitlines()[-1]
             assert line.startswith("bayou: ")
-            assert model.read_bytes() == sources["model"] if known else not model.exists()
+            assert model.read_bytes() == sources[f"model of {name}"] if known else not model.exists()
         assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []

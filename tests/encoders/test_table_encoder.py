@@ -282,3 +282,15 @@ def test_anything_that_is_a_table_is_one() -> None:
     assert as_table(rows[0]).equals(expected.head(1))
     with pytest.raises(InvalidFeatures, match="a table or dicts"):
         as_table(object())
+
+
+def test_a_pair_is_not_taken_for_a_column_of_its_name() -> None:
+    table = pl.DataFrame({"c": ["u", "v"], "d": ["p", "p"], "c x d": ["left", "right"], "n": [1.0, 2.0]})
+    encoder = TableEncoder(interactions=(("c", "d"),))
+    layout = encoder.begin(table)
+    rows = encoder.encode(layout, table)
+    found = [{name: value for name, value in zip(layout.names, row, strict=True) if value} for row in rows.tolist()]
+    assert found == [
+        {"n": 1.0, "c=u": 1.0, "d=p": 1.0, "c x d=left": 1.0, "c=u x d=p": 1.0},
+        {"n": 2.0, "c=v": 1.0, "d=p": 1.0, "c x d=right": 1.0, "c=v x d=p": 1.0},
+    ]

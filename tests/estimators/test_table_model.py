@@ -112,11 +112,11 @@ def test_a_category_that_comes_late_is_as_one_that_was_known_from_the_start(targ
     late, known = model(target, task=task), model(target, task=task)
     late.begin(table[:100])
     known.begin(table)
-    assert len(known.layout.names) == len(late.layout.names) + 1  # type: ignore[union-attr]
+    assert len(known.layout.names) == len(late.layout.names) + 1
     for part in (slice(0, 100), slice(100, 250), slice(250, 400)):
         late.learn_many(table[part])
         known.learn_many(table[part])
-    assert late.layout.names == known.layout.names  # type: ignore[union-attr]
+    assert late.layout.names == known.layout.names
     fresh = made(50, seed=5)
     # A bank chooses priors and waves by the columns that it begins with; what is learnt makes up for it.
     if task == "regression":
@@ -155,7 +155,7 @@ def test_missing_values_are_no_crash_and_widen_predictions() -> None:
     )
     found = model("size")
     found.learn_many(holes)
-    assert "city is missing" in found.layout.names  # type: ignore[union-attr]
+    assert "city is missing" in found.layout.names
     row = table[:1]
     unknown = row.with_columns(pl.lit(None, dtype=pl.Float64).alias("a"))
     assert found.predict(unknown).variance[0] > 1.5 * found.predict(row).variance[0]
@@ -264,7 +264,7 @@ def test_bad_rows_leave_a_model_as_it_was(
 
 
 def test_a_third_class_of_two_and_a_missing_column_leave_a_model_as_it_was() -> None:
-    one = model("bought")
+    one = model("bought", task="binary")
     table = made().with_columns(pl.col("bought").cast(pl.String))
     one.learn_many(table)
     learnt = one.to_state()
@@ -314,7 +314,7 @@ def test_late_targets_are_learnt_when_they_come(target: str) -> None:
     found.begin(table)
     learnt = [found.learn_many(table[part], delay) for part in (slice(0, 5), slice(5, 33), slice(33, 60))]
     found.learn_waiting()
-    features = found.layout.encode(table)  # type: ignore[union-attr]
+    features = found.layout.encode(table)
     peer = (OnlineRegressor if target == "size" else OnlineClassifier)(budget=QUICK)
     ids, said = [], []
     for row, values in enumerate(features):
@@ -326,7 +326,7 @@ def test_late_targets_are_learnt_when_they_come(target: str) -> None:
     for row in range(60 - delay, 60):
         peer.learn_late(ids[row], table[target][row])
     fresh = made(20, seed=9)
-    inputs = found.layout.encode(fresh)  # type: ignore[union-attr]
+    inputs = found.layout.encode(fresh)
     if target == "size":
         np.testing.assert_array_equal(found.predict(fresh).mean, peer.predict(inputs))
         means = np.concatenate([part.said.mean for part in learnt if part.said is not None])
@@ -338,6 +338,16 @@ def test_late_targets_are_learnt_when_they_come(target: str) -> None:
         np.testing.assert_array_equal(last, [one[True] for one in said[33:]])
 
 
+def test_late_targets_of_hashed_rows_are_learnt() -> None:
+    table = made(300)
+    found, soon = (model("bought", encoder=TableEncoder(hashed=True), bits=12) for _ in range(2))
+    found.learn_many(table, 5)
+    found.learn_waiting()
+    soon.learn_many(table)
+    fresh = made(50, seed=9)
+    np.testing.assert_allclose(found.predict(fresh), soon.predict(fresh), atol=0.05)
+
+
 def test_rows_that_wait_meet_new_categories() -> None:
     """Rows one by one, with targets so late that the first category is long past when the first is learnt."""
     table = made(40)
@@ -346,7 +356,7 @@ def test_rows_that_wait_meet_new_categories() -> None:
         found.learn_many(table[row : row + 1], 25)
     found.learn_waiting()
     assert found.n_rows == 40
-    assert sorted(found.layout.names) == sorted(["a", "b", *(f"city={value}" for value in table["city"].unique())])  # type: ignore[union-attr]
+    assert sorted(found.layout.names) == sorted(["a", "b", *(f"city={value}" for value in table["city"].unique())])
     with pytest.raises(InvalidSpec, match="no weights"):
         model("size", weight="count").learn_many(table, 3)
 
@@ -356,7 +366,7 @@ def test_weights_are_those_of_the_estimator() -> None:
     found, peer = model("bought", weight="weight"), OnlineClassifier(budget=QUICK)
     found.learn_many(table)
     assert "weight" not in found.kinds()
-    inputs = found.layout.encode(table)  # type: ignore[union-attr]
+    inputs = found.layout.encode(table)
     peer.learn_many(inputs, table["bought"].to_numpy(), sample_weight=table["weight"].to_numpy())
     np.testing.assert_array_equal(found.predict(table), peer.predict_proba(inputs))
     peer = OnlineClassifier(budget=QUICK)

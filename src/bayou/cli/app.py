@@ -24,7 +24,7 @@ Sources = Annotated[
 Data = Annotated[str | None, typer.Option("--data", "-d", help="The source, as VW spells it.", show_default=False)]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="csv, tsv, parquet, ipc or json; found out if not told.", show_default=False),
+    typer.Option("--format", help="csv, tsv, parquet, ipc, json, libsvm or vw; found if not told.", show_default=False),
 ]
 Header = Annotated[
     str | None,
@@ -200,6 +200,44 @@ def compare(
         from bayou.cli.compare import run  # noqa: PLC0415
 
         run(_one_source(source, data), target, setting or [], format, _names(header), on_error, json)
+
+
+@app.command()
+def bench(
+    source: Sources = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="A column, or a comparison as 'delay > 15'.", show_default=False),
+    ] = None,
+    rows: Annotated[int, typer.Option(help="The most rows to take.")] = 50_000,
+    task: Annotated[str, typer.Option(help="auto, binary, multiclass, regression or count.")] = "auto",
+    ignore: Names = "",
+    hashed: Annotated[
+        bool | None, typer.Option("--hashed/--dense", help="Of libsvm and VW, whether rows are hashed.")
+    ] = None,
+    data: Data = None,
+    format: Format = None,
+    header: Header = None,
+    on_error: OnError = "stop",
+    json: Json = False,
+) -> None:
+    """The default model beside River, scikit-learn and VW, as far as installed, on the same rows; or on a known set."""
+    with told_in_one_line():
+        from bayou.cli.bench import run  # noqa: PLC0415
+        from bayou.cli.learn import Asked  # noqa: PLC0415
+
+        asked = Asked(
+            source="" if source is None and data is None else _one_source(source, data),
+            target=target,
+            task=task,
+            ignore=split(ignore),
+            hashed=hashed,
+            format=format,
+            header=_names(header),
+            on_error=on_error,
+            json=json,
+        )
+        run(asked, rows)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from bayou.cli.shown import say, warn
 from bayou.estimators.summary import aligned
 from bayou.evaluation.score_names import FULL_NAMES, number
 from bayou.evaluation.table_run import TableRun
-from bayou.streams import Skipped, open_source
+from bayou.streams import Skipped, open_tables
 
 LISTS = ("numeric", "categorical", "text", "time", "ignore")
 
@@ -31,18 +31,18 @@ def run(
     as_json: bool,
 ) -> None:
     """Learn side by side, and tell the scores side by side."""
-    if not target:
-        raise Failed("a --target is needed: a column, or a comparison as 'delay > 15'.")
     if len(settings) < 2:
         raise Failed(f"at least two settings are compared, as -s '' -s '--basis spline'; got {len(settings)}.")
     skipped = Skipped()
-    runs = [TableRun(asked_by(setting, source, target).new_model(), source) for setting in settings]
+    asked = [asked_by(setting, source, target or None) for setting in settings]
+    tables = open_tables(source, format=format, on_error=on_error, skipped=skipped, names=header)
+    runs = [TableRun(each.new_model(tables.format), source) for each in asked]
     if on_error == "skip":
         for each in runs:
             each.skipped = Skipped()
         runs[0].skipped = skipped  # they are told once
     seconds = [0.0] * len(runs)
-    for table in chain(open_source(source, format=format, on_error=on_error, skipped=skipped, names=header), [None]):
+    for table in chain(tables.rows, [None]):
         for place, each in enumerate(runs):
             started = time.process_time()
             for _ in each.finish() if table is None else each.take(table):
@@ -51,7 +51,7 @@ def run(
     if skipped.count:
         warn(str(skipped))
     if not all(each.has_scores for each in runs):
-        raise Failed(f"the target {target!r} must have a value in some row; got none.")
+        raise Failed(f"the target {runs[0].model.target.text!r} must have a value in some row; got none.")
     costs = [1e6 * spent / max(each.rows, 1) for spent, each in zip(seconds, runs, strict=True)]
     names = [setting or "(defaults)" for setting in settings]
     if as_json:
@@ -67,7 +67,7 @@ def run(
             cells.append(f"{number(score, value)} ± {number(score, error)}")
         rows.append([FULL_NAMES.get(score, score), *cells])
     rows.append(["µs per row", *(f"{cost:,.1f}" for cost in costs)])
-    say(f"{target}: {runs[0].rows:,} rows, each predicted before it was learnt")
+    say(f"{runs[0].model.target.text}: {runs[0].rows:,} rows, each predicted before it was learnt")
     say(aligned(rows))
 
 
@@ -78,7 +78,7 @@ class Options(argparse.ArgumentParser):
         raise Failed(f"a setting must be options of `bayou learn`: {message}.")
 
 
-def asked_by(setting: str, source: str, target: str) -> Asked:
+def asked_by(setting: str, source: str, target: str | None) -> Asked:
     """The options of `learn` in a text."""
     parser = Options(add_help=False, allow_abbrev=False)
     parser.add_argument("--task", default="auto")

@@ -29,7 +29,7 @@ from bayou.evaluation.metrics import (
 from bayou.evaluation.score_names import FULL_NAMES, number
 from bayou.evaluation.stream_scores import LEVEL, codes_of, losses, with_new_ones
 from bayou.evaluation.table_run import TableRun
-from bayou.streams import Skipped, open_source
+from bayou.streams import Skipped, open_tables
 
 
 class Recent:
@@ -97,7 +97,8 @@ def run(
     if on_error == "skip":
         for one in runs:
             one.skipped = skipped
-    for table in open_source(source, format=format, chunk_rows=1024, on_error=on_error, skipped=skipped, names=header):
+    tables = open_tables(source, format, chunk_rows=1024, on_error=on_error, skipped=skipped, names=header)
+    for table in tables.rows:
         for one in runs:
             table = one.whole(table)
         for one in runs:

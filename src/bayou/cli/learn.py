@@ -15,11 +15,12 @@ from typing import Any
 from bayou.cli.errors import STOPPED, Failed
 from bayou.cli.predict import Writer
 from bayou.cli.shown import as_json, header, line, say, scores_table, warn
-from bayou.encoders import TableEncoder
+from bayou.encoders import SparseEncoder, TableEncoder
 from bayou.estimators import Budget, TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import load, save
-from bayou.streams import Skipped, open_source
+from bayou.streams import Skipped, Tables, open_tables
+from bayou.streams.sources import WITHOUT_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,11 @@ class Asked:
     json: bool = False
     quiet: bool = False
 
-    def new_model(self) -> TableModel:
-        """A model of these settings."""
+    def new_model(self, format: str) -> TableModel:
+        """A model of these settings, for rows of this format."""
+        budget = None if self.budget is None else Budget(microseconds=self.budget)
+        if format in WITHOUT_COLUMNS:
+            return TableModel(self.target or "label", self.task, self._sparse_encoder(format), None, self.bits, budget)
         if self.target is None:
             raise Failed("a new model needs a --target: a column, or a comparison as 'delay > 15'.")
         encoder = TableEncoder(
@@ -67,26 +71,42 @@ class Asked:
             basis=self.basis,
             hashed=self.hashed,
         )
-        budget = None if self.budget is None else Budget(microseconds=self.budget)
         return TableModel(self.target, self.task, encoder, self.weight, self.bits, budget)
+
+    def _sparse_encoder(self, format: str) -> SparseEncoder:
+        for name in ("numeric", "categorical", "text", "time", "ignore", "weight", "basis"):
+            if getattr(self, name):
+                raise Failed(f"--{name} is for columns, of which {format} has none but the label.")
+        return SparseEncoder(tuple(namespaces(pair) for pair in self.interactions), self.bits, self.hashed)
+
+
+def namespaces(pair: tuple[str, ...]) -> tuple[str, str]:
+    """Two namespaces, by how they begin: as a,b, or by a letter each, as Vowpal Wabbit has it."""
+    if len(pair) == 1 and len(pair[0]) == 2:
+        return pair[0][0], pair[0][1]
+    if len(pair) != 2:
+        raise Failed(f"-q takes two namespaces, as ab or a,b; got {','.join(pair)!r}.")
+    return pair[0], pair[1]
 
 
 def run(asked: Asked) -> int:
     """Learn; returns the exit code."""
     if asked.save_every is not None and (asked.save_every < 1 or asked.model is None):
         raise Failed("--save-every must be a number of rows, at least 1, and needs a --model to save to.")
-    begun = taken_up(asked)
+    skipped = Skipped()
+    tables = open_tables(
+        asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped, names=asked.header
+    )
+    begun = taken_up(asked, tables)
     if begun is None:
         say(f"{asked.model} has learnt all of {asked.source} already.", asked.quiet)
         return 0
-    skipped = Skipped()
     begun.skipped = skipped if asked.on_error == "skip" else None
-    tables = open_source(
-        asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped, names=asked.header
-    )
     clock = Clock(begun.rows)
-    with stopping() as stopped, writing(asked, begun):
-        done = follow(asked, begun, tables, clock, stopped)
+    with stopping() as stopped, writing(asked, begun) as writer:
+        done = follow(asked, begun, tables.rows, clock, stopped)
+        if writer is not None:
+            writer.is_whole = done
     if done:
         check_target(begun)
     keep(asked, begun)
@@ -94,7 +114,7 @@ def run(asked: Asked) -> int:
     return 0 if done else STOPPED
 
 
-def taken_up(asked: Asked) -> TableRun | None:
+def taken_up(asked: Asked, tables: Tables) -> TableRun | None:
     """The run that is asked for: a new one, one that goes on with a model, or one that was broken off."""
     if asked.resume and asked.model is None:
         raise Failed("--resume needs the --model that was saved.")
@@ -109,7 +129,7 @@ def taken_up(asked: Asked) -> TableRun | None:
     exists = name is not None and Path(name).exists()
     if asked.initial is not None and not exists:
         raise Failed(f"there is no model file {asked.initial}.")
-    model = loaded(str(name), asked.target) if exists else asked.new_model()
+    model = loaded(str(name), asked.target) if exists else asked.new_model(tables.format)
     if asked.test_only and not exists:
         raise Failed("-t scores a model that exists; name it with -i or --model.")
     return TableRun(model, asked.source, asked.delay, learns=not asked.test_only)
@@ -126,14 +146,18 @@ def loaded(name: str, target: str | None = None) -> TableModel:
 
 
 @contextmanager
-def writing(asked: Asked, begun: TableRun) -> Iterator[None]:
-    """Write down what is said of each row before it is learnt, where that is asked for."""
+def writing(asked: Asked, begun: TableRun) -> Iterator[Writer | None]:
+    """Write down what is said of each row before it is learnt, where that is asked for.
+
+    A run that may be taken up notes how far it has come in that file, too.
+    """
     if asked.predictions is None:
-        yield
+        yield None
         return
-    with Writer(asked.predictions) as writer:
+    with Writer(asked.predictions, asked.model is not None, begun.known_beside, begun.rows > 0) as writer:
         begun.tell = lambda learnt: writer.write(begun.model.told_table(learnt))
-        yield
+        begun.beside = writer.mark
+        yield writer
 
 
 class Stopped:
@@ -167,7 +191,7 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
             show(rows)
             if rows >= next_line and begun.has_scores:
                 if not shown:
-                    introduce(asked, begun)
+                    introduce(asked, begun, clock)
                 report(asked, begun, clock)
                 shown, next_line = rows, 2 * rows
             if asked.save_every and rows % asked.save_every == 0:
@@ -176,16 +200,17 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
                 return False
     if begun.has_scores and shown != begun.rows and not asked.json:
         if not shown:
-            introduce(asked, begun)
+            introduce(asked, begun, clock)
         report(asked, begun, clock)
     return True
 
 
 class Clock:
-    """How long a run takes."""
+    """How long a run takes, and what was said of the model when it began."""
 
     def __init__(self, rows: int) -> None:
         self._started, self._first = time.perf_counter(), rows
+        self.introduced = ""
 
     @property
     def seconds(self) -> float:
@@ -211,7 +236,7 @@ def progress(asked: Asked) -> Iterator[Any]:
         yield lambda rows: bar.update(task, description=f"{asked.source}: {rows:,} rows")
 
 
-def introduce(asked: Asked, begun: TableRun) -> None:
+def introduce(asked: Asked, begun: TableRun, clock: Clock) -> None:
     """What is learnt from what, said aloud."""
     if asked.json or asked.quiet:
         return
@@ -224,7 +249,8 @@ def introduce(asked: Asked, begun: TableRun) -> None:
     for kind, names in kinds.items():
         some = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
         say(f"{kind}: {some}")
-    say(f"model: {model.summary().note.splitlines()[0]}\n")
+    clock.introduced = model.summary().note.splitlines()[0]
+    say(f"model: {clock.introduced}\n")
     say(header(model.task))
 
 
@@ -273,7 +299,10 @@ def told(asked: Asked, begun: TableRun, skipped: Skipped, clock: Clock, done: bo
         if begun.without_target:
             say(f"{begun.without_target:,} rows without a target were not learnt")
         if begun.has_scores:
-            say("\n".join(begun.model.summary().note.splitlines()[1:4]))
+            first, *lines = begun.model.summary().note.splitlines()
+            if clock.introduced not in ("", first):
+                say(f"model by now: {first}")
+            say("\n".join(lines[:3]))
     if skipped.count:
         warn(str(skipped))
     if done and asked.quiet:

@@ -15,6 +15,7 @@ TensorProduct      products of any of these, over different inputs
 Additive           sums of any of these, over different inputs
 UserFunctions      what the user wrote in NumPy
 TableEncoder       the columns of a table: numbers, categories, dates and text
+SparseEncoder      the entries of rows of libsvm and Vowpal Wabbit
 """
 
 from bayou.encoders.additive import Additive
@@ -25,6 +26,7 @@ from bayou.encoders.piecewise_linear import PiecewiseLinear
 from bayou.encoders.polynomials import Polynomials
 from bayou.encoders.radial_functions import RadialFunctions
 from bayou.encoders.random_fourier import RandomFourier
+from bayou.encoders.sparse_encoder import SparseEncoder
 from bayou.encoders.standardizer import Standardizer
 from bayou.encoders.table_encoder import TableEncoder
 from bayou.encoders.tensor_product import TensorProduct
@@ -39,6 +41,7 @@ __all__ = [
     "Polynomials",
     "RadialFunctions",
     "RandomFourier",
+    "SparseEncoder",
     "Standardizer",
     "TableEncoder",
     "TensorProduct",

@@ -9,6 +9,7 @@ wide, they become sparse rows instead: see `bayou.estimators.sparse_inputs`.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from bayou.numerics.sparse_rows import checked as checked_rows
 from bayou.numerics.sparse_rows import is_sparse, sparse_rows
 
 NO_WEIGHTS: Vector = np.zeros(0)
+COLUMNS = re.compile(r"[\d,]+ columns")  # as a choice counts them
 NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 
 
@@ -217,6 +219,7 @@ class EncodedInputs(BaseEstimator):
         self._column_names = list(names)
         if len(names) > known:
             self._widen(len(names))
+            self._choice = self._choice._replace(why=COLUMNS.sub(f"{len(names):,} columns", self._choice.why))
             self._frame.weight[known:] = self._seen
             self.n_features_in_ = len(names)
             self._pad_waiting(len(names))

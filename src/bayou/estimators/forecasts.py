@@ -14,6 +14,7 @@ import numpy as np
 
 from bayou.bank import Forecast
 from bayou.calibration import Foreseen
+from bayou.contracts import SparseRows
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
 from bayou.likelihoods import Softmax
 from bayou.mixed_classes import MixedClasses
@@ -83,6 +84,7 @@ class Forecasts:
                 {
                     "id": id,
                     "example": _plain(pending.example),
+                    "is_sparse": isinstance(pending.example, SparseRows),
                     "units": list(pending.units),
                     "step": _step(pending),
                     "calibrated": pending.calibrated is not None,
@@ -122,6 +124,10 @@ class Forecasts:
                 forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
                 place += 1
             example = one["example"]
+            if one.get("is_sparse", False):
+                columns, values, n_columns = example
+                entries = np.array(columns, np.int32), np.array(values, np.float64)
+                example = SparseRows(np.array([0, len(columns)]), *entries, int(n_columns))
             example = np.array([example], dtype=np.float64) if isinstance(example, list) else example
             self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]), calibrated)
 
@@ -131,9 +137,11 @@ def _step(pending: Pending) -> int | None:
 
 
 def _plain(example: Any) -> Any:
-    """A dict as it is, a row as a list."""
+    """A dict as it is, a row as a list, a sparse one as lists of columns and values."""
     if isinstance(example, Mapping):
         return {str(name): value.item() if isinstance(value, np.generic) else value for name, value in example.items()}
+    if isinstance(example, SparseRows):
+        return [example.columns.tolist(), example.values.tolist(), example.n_columns]
     return [None if math.isnan(value) else value for value in example[0].tolist()]
 
 
@@ -150,7 +158,8 @@ class LateTargets:
         return self._pending
 
     def forecast_one(self, x: Mapping[Hashable, Any] | Any) -> Issued:
-        """Say what is known of a dict, or of one row, and let it wait for its target: `learn_late` takes its id.
+        """Say what is known of a dict, or of one row, sparse or not, and let it wait for its target: `learn_late` takes
+        its id.
 
         >>> from bayou import OnlineClassifier
         >>> model = OnlineClassifier()
@@ -161,13 +170,17 @@ class LateTargets:
         True
         >>> model.learn_late(issued.id, "large")
         """
-        example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
+        example: Any = x
+        if not isinstance(x, SparseRows):
+            example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
         if not self._begun():  # type: ignore[attr-defined]  # of the estimator
             return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
         bank = self._bank  # type: ignore[attr-defined]  # of the estimator
         if bank is None:
             prediction = self._predicted(example)  # type: ignore[attr-defined]  # of the estimator
-            pending = Pending(example, None, (0.0, 1.0), self._foreseen(prediction))
+            # Sparse rows are learnt late as if they came then, calibration and all.
+            calibrated = None if self._inputs is not None else self._foreseen(prediction)  # type: ignore[attr-defined]  # of the estimator
+            pending = Pending(example, None, (0.0, 1.0), calibrated)
             return Issued(self.forecasts.issue(pending), self._told_of(prediction))  # type: ignore[attr-defined]  # of the estimator
         forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
         units = self._units_now()
@@ -186,7 +199,7 @@ class LateTargets:
     def _pad_waiting(self, n_columns: int) -> None:
         """Tell rows that wait for their targets with as many columns as there are now."""
         for id, pending in self.forecasts.waiting.items():
-            if not isinstance(pending.example, Mapping):
+            if isinstance(pending.example, np.ndarray):
                 row = np.pad(pending.example, ((0, 0), (0, n_columns - pending.example.shape[1])))
                 self.forecasts.waiting[id] = pending._replace(example=row)
 

@@ -525,6 +525,8 @@ class OnlineEstimator(LateTargets, EncodedInputs):
                 model.n_features_in_ = config["n_features_in"]
             if config["feature_names"]:
                 model.feature_names_in_ = np.asarray(config["feature_names"], dtype=object)
+        elif "pending" in config:
+            model.forecasts.load(config["pending"], below("pending.", arrays), [])
         return model
 
     def _width(self, state: State) -> int:

@@ -49,6 +49,7 @@ class SparseInputs:
 
     def __init__(self, n_columns: int) -> None:
         self.n_columns = n_columns
+        self.known_names: Mapping[int, str] = {}  # of some columns, where somebody knows them
 
     def learn(self, learner: Learns, rows: Any, targets: Vector, weights: Vector) -> Said:
         """Have the rows learnt; returns the predictions made before each target was used."""
@@ -69,7 +70,7 @@ class SparseInputs:
 
     def names_of(self, columns: NDArray[Any]) -> list[str]:
         """What each column is called."""
-        return [f"x{column}" for column in columns.tolist()]
+        return [self.known_names.get(column, f"x{column}") for column in columns.tolist()]
 
     def note(self) -> str:
         """What else there is to say of the inputs."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Mask, State, Vector
-from bayou.encoders import Hashing, TableEncoder
+from bayou.contracts import Mask, SparseRows, State, Vector
+from bayou.encoders import Hashing, SparseEncoder, TableEncoder
 from bayou.encoders.standardizer import check_magnitude
 from bayou.encoders.table_encoder import basis_of
 from bayou.errors import BayouError, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
@@ -23,6 +25,8 @@ from bayou.estimators.summary import Summary
 from bayou.estimators.table_target import AUTO, TASKS, Target, parsed
 from bayou.members import Budget
 from bayou.numerics.files import polars
+from bayou.numerics.sparse_layout import SparseLayout
+from bayou.numerics.sparse_table import SparseTable
 from bayou.numerics.table_kinds import as_table
 from bayou.numerics.table_layout import TableLayout
 
@@ -46,7 +50,9 @@ class TableModel:
 
     ``target`` is a column, or a comparison as ``"delay > 15"``. ``task`` is "binary", "multiclass", "regression",
     "count", or "auto" to see from the first rows. ``encoder`` says what the columns are where that is not to be found
-    out; ``weight`` names a column of weights. With hashed rows there are 2**bits weights.
+    out; ``weight`` names a column of weights. With hashed rows there are 2**bits weights. ``SparseEncoder()`` is for
+    rows of libsvm and Vowpal Wabbit's text, whose target is "label". A binary task that was found by "auto" becomes
+    multiclass when a third class comes.
 
     >>> import random
     >>> import polars as pl
@@ -63,18 +69,21 @@ class TableModel:
         self,
         target: str,
         task: str = AUTO,
-        encoder: TableEncoder | None = None,
+        encoder: TableEncoder | SparseEncoder | None = None,
         weight: str | None = None,
         bits: int = 18,
         budget: Budget | None = None,
     ) -> None:
         if task not in (AUTO, *TASKS):
             raise InvalidSpec(f"`task` must be one of {', '.join((AUTO, *TASKS))}; got {task!r}.")
-        if not (encoder is None or isinstance(encoder, TableEncoder)):
-            raise InvalidSpec(f"`encoder` must be TableEncoder(...) or None; got {encoder!r}.")
+        if not (encoder is None or isinstance(encoder, TableEncoder | SparseEncoder)):
+            raise InvalidSpec(f"`encoder` must be TableEncoder(...), SparseEncoder(...) or None; got {encoder!r}.")
+        if weight is not None and isinstance(encoder, SparseEncoder):
+            raise InvalidSpec(f"sparse rows have no column of weights, but their own; got {weight!r}.")
         self.target, self.task, self.weight, self.bits, self.budget = parsed(target), task, weight, bits, budget
         self.encoder = TableEncoder() if encoder is None else encoder
-        self.layout: TableLayout | None = None
+        self.may_grow = task == AUTO  # from two classes to more
+        self.layout: Any = None  # a TableLayout, or a SparseLayout
         self.estimator: Any = None
         self.n_rows = 0
         self.waiting: deque[tuple[int, Any]] = deque()  # forecasts whose targets are on their way
@@ -84,7 +93,7 @@ class TableModel:
 
     def begin(self, table: Any) -> None:
         """Look at the first rows: what is to be predicted, what the columns are, and who learns. Nothing is learnt."""
-        rows = as_table(table)
+        rows = self._as_table(table)
         target = parsed(self.target.text, rows.columns)
         task = target.task(rows) if self.task == AUTO else self.task
         target.of(rows, task)
@@ -94,14 +103,24 @@ class TableModel:
         layout = self.encoder.begin(rows, left_out)
         self.target, self.task, self.layout, self.estimator = target, task, layout, self._new_estimator(task, layout)
 
-    def _new_estimator(self, task: str, layout: TableLayout) -> Any:
+    def _as_table(self, rows: Any) -> Any:
+        """A table of polars, or sparse rows; raises where the other kind is learnt."""
+        if isinstance(rows, SparseTable) != isinstance(self.encoder, SparseEncoder):
+            kinds = ["tables of columns", "rows of libsvm or Vowpal Wabbit's text"]
+            wanted, came = kinds if isinstance(rows, SparseTable) else kinds[::-1]
+            raise InvalidFeatures(f"the model must be given {wanted}, as it was made for them; got {came}.")
+        return rows if isinstance(rows, SparseTable) else as_table(rows)
+
+    def _new_estimator(self, task: str, layout: Any) -> Any:
         options: dict[str, Any] = {"budget": self.budget}
         if layout.hashed:
             options["budget"] = Budget() if self.budget is None else self.budget  # there is time for a calibration
+        if layout.hashed and isinstance(layout, TableLayout):
             texts = tuple(name for name, kind in layout.kinds.items() if kind == "text")
             pairs = tuple((str(a), str(b)) for a, b in layout.pairs)
             options["encoder"] = Hashing(bits=self.bits, interactions=pairs, text=texts)
-        kind, count = (None, 0) if self.encoder.basis is None else basis_of(self.encoder.basis)
+        basis = self.encoder.basis if isinstance(self.encoder, TableEncoder) else None
+        kind, count = (None, 0) if basis is None else basis_of(basis)
         if kind == "fourier":
             options["n_waves"] = count
         return (OnlineClassifier if task in CLASSES else ESTIMATORS[task])(**options)
@@ -111,7 +130,7 @@ class TableModel:
 
         With a ``delay`` each row is forecast when it comes, and its target is learnt so many rows later.
         """
-        rows, is_new = as_table(table), self.layout is None
+        rows, is_new = self._as_table(table), self.layout is None
         before = self.target, self.task, self.layout, self.estimator
         try:
             if is_new:
@@ -128,23 +147,22 @@ class TableModel:
         self._check_delay(delay)
         values, known = self.target.of(rows, self.task)
         told = rows if known.all() else rows.filter(polars().Series(known))
-        weights = self._weights(told)
-        self._check_labels(values)
+        weights = self._weights(told, delay)
+        task = self._task_of(values)
         if not len(told):
             return Learnt(None, values, [], known)
-        if self.layout.hashed:
-            inputs = self.layout.prepared(told)
-        else:
-            layout = self.layout.admitted(told)
-            inputs = layout.encode(told)
-            check_magnitude(inputs)
-            self.layout = layout
+        layout = self.layout.admitted(told)
+        inputs = self._inputs_of(layout, told)
+        self.task, self.layout = task, layout
+        if not layout.hashed:
             self.estimator.add_columns(layout.names)
-        if delay:
-            said, values, classes = self._learn_late(inputs, values, delay)
-        else:
-            said = self.estimator.learn_many(inputs, values, sample_weight=weights)
-            classes = self.classes
+        with warnings.catch_warnings():  # that few rows have many classes: the task was decided by more of them
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            if delay:
+                said, values, classes = self._learn_late(inputs, values, delay)
+            else:
+                said = self.estimator.learn_many(inputs, values, sample_weight=weights)
+                classes = self.classes
         self.n_rows += len(told)
         return Learnt(said, values, classes, known)
 
@@ -154,21 +172,38 @@ class TableModel:
         if delay and self.weight is not None:
             raise InvalidSpec(f"targets that come late have no weights; got a delay of {delay} and {self.weight!r}.")
 
+    @staticmethod
+    def _inputs_of(layout: Any, rows: Any) -> Any:
+        """Rows as the estimator takes them; raises if one has a number that is too large."""
+        if isinstance(rows, SparseTable):
+            layout.check_values(rows)
+        if layout.hashed:
+            return layout.prepared(rows)
+        inputs = layout.encode(rows)
+        check_magnitude(inputs)
+        return inputs
+
+    def bad_inputs(self, table: Any) -> dict[int, str]:
+        """Rows that cannot be predicted, and why."""
+        bad: dict[int, str] = {} if self.layout is None else self.layout.bad_rows(self._as_table(table))
+        return bad
+
     def bad_rows(self, table: Any) -> dict[int, str]:
         """Rows that cannot be learnt, and why; before the model has begun, by what their columns look like."""
-        rows = as_table(table)
+        rows = self._as_table(table)
         target, task, layout = self.target, self.task, self.layout
         if layout is None:
             target = parsed(self.target.text, rows.columns)
-            layout = replace(self.encoder, basis=None).begin(rows, {target.column, self.weight or target.column})
+            plain = replace(self.encoder, basis=None) if isinstance(self.encoder, TableEncoder) else self.encoder
+            layout = plain.begin(rows, {target.column, self.weight or target.column})
             task = target.task(rows) if task == AUTO else task
-        return target.bad_rows(rows, task) | layout.bad_rows(rows)
+        bad: dict[int, str] = target.bad_rows(rows, task) | layout.bad_rows(rows)
+        return bad
 
     def _learn_late(self, inputs: Any, values: NDArray[Any], delay: int) -> tuple[Any, NDArray[Any], list[Any]]:
         """Forecast each row, and learn the targets that have come by then."""
         said = []
-        rows = inputs.iter_rows(named=True) if hasattr(inputs, "iter_rows") else (row[None] for row in inputs)
-        for row, target in zip(rows, values.tolist(), strict=True):
+        for row, target in zip(_each(inputs), values.tolist(), strict=True):
             while len(self.waiting) >= delay:
                 self.estimator.learn_late(*self.waiting.popleft())
             issued = self.estimator.forecast_one(row)
@@ -186,19 +221,28 @@ class TableModel:
         while self.waiting:
             self.estimator.learn_late(*self.waiting.popleft())
 
-    def _check_labels(self, values: NDArray[Any]) -> None:
-        """Raise before anything is begun, if there would be a third of two classes."""
-        if self.task != "binary":
-            return
-        known = self.classes
-        found = list(dict.fromkeys([*known, *values.tolist()]))
-        if len(found) > 2:
-            raise InvalidTarget(
-                f"the target {self.target.text!r} must have two classes, {found[0]!r} and {found[1]!r}; "
-                f"got {found[2]!r}. For more, the task is multiclass."
-            )
+    def _task_of(self, values: NDArray[Any]) -> str:
+        """The task with these targets: of two classes where a third comes, that of several.
 
-    def _weights(self, rows: Any) -> Vector | None:
+        Raises before anything is begun, if there must be two.
+        """
+        if self.task != "binary":
+            return self.task
+        found = list(dict.fromkeys([*self.classes, *(target for _, target in self.waiting), *values.tolist()]))
+        if len(found) <= 2:
+            return self.task
+        if self.may_grow and self.target.comparison is None:
+            return "multiclass"
+        raise InvalidTarget(
+            f"the target {self.target.text!r} must have two classes, {found[0]!r} and {found[1]!r}; "
+            f"got {found[2]!r}. For more, the task is multiclass."
+        )
+
+    def _weights(self, rows: Any, delay: int) -> Vector | None:
+        if isinstance(rows, SparseTable):
+            if delay and rows.weights is not None and (rows.weights != 1.0).any():
+                raise InvalidSpec(f"targets that come late have no weights; got a delay of {delay} and importances.")
+            return None if delay else rows.weights
         if self.weight is None:
             return None
         if self.weight not in rows.columns:
@@ -230,16 +274,14 @@ class TableModel:
         """What is known of the target of each row: probabilities of ``classes``, or a prediction of numbers."""
         if not self.begun:
             raise InvalidSpec("a model must have learnt something before it predicts; this one has not.")
-        rows = as_table(table)
-        assert self.layout is not None
-        inputs = self.layout.prepared(rows) if self.layout.hashed else self.layout.encode(rows)
+        inputs = self._inputs_of(self.layout, self._as_table(table))
         if self.task in CLASSES:
             return self.estimator.predict_proba(inputs)
         return self.estimator.predict_distribution(inputs)
 
     def said_of(self, table: Any) -> Learnt:
         """What is said of rows whose targets are there, which are not learnt."""
-        rows = as_table(table)
+        rows = self._as_table(table)
         values, known = self.target.of(rows, self.task)
         told = rows if known.all() else rows.filter(polars().Series(known))
         unknown = [label for label in dict.fromkeys(values.tolist()) if label not in self.classes]
@@ -271,6 +313,8 @@ class TableModel:
 
     def summary(self, coverage: float = 0.9) -> Summary:
         """Each weight with its deviation, interval and the probability of its sign, by the names of the columns."""
+        if isinstance(self.encoder, SparseEncoder) and self.layout.hashed:
+            self.estimator._inputs.known_names = self.layout.known_names
         told: Summary = self.estimator.summary(coverage)
         return told
 
@@ -303,6 +347,7 @@ class TableModel:
                 "bits": self.bits,
                 "budget": self.budget,
             },
+            "may_grow": self.may_grow,
             "n_rows": self.n_rows,
             "waiting": [list(one) for one in self.waiting],
             "extra": self.extra.config,
@@ -320,13 +365,15 @@ class TableModel:
         """The model that this data describes; it continues to the last bit."""
         config, arrays = state
         model = cls(**config["params"])
+        model.may_grow = bool(config.get("may_grow", False))
         model.n_rows = int(config["n_rows"])
         model.waiting.extend((int(id), target) for id, target in config["waiting"])
         model.extra = State(dict(config["extra"]), below("extra.", arrays))
         if "layout" in config:
             if model.task not in TASKS:
                 raise ModelFileError(f"`task` must be one of {', '.join(TASKS)}; got {model.task!r}.")
-            model.layout = TableLayout.from_state(State(config["layout"], below("layout.", arrays)))
+            layout = SparseLayout if isinstance(model.encoder, SparseEncoder) else TableLayout
+            model.layout = layout.from_state(State(config["layout"], below("layout.", arrays)))
             kind = OnlineClassifier if model.task in CLASSES else ESTIMATORS[model.task]
             model.estimator = kind.from_state(State(config["estimator"], below("estimator.", arrays)))
             model.target = _target_of(model.target, str(config["column"]))
@@ -336,6 +383,15 @@ class TableModel:
 
     def __repr__(self) -> str:
         return f"TableModel({self.target.text!r}, task={self.task!r}, {self.n_rows} rows)"
+
+
+def _each(inputs: Any) -> Iterator[Any]:
+    """One row after the other, as `forecast_one` takes them."""
+    if isinstance(inputs, SparseRows):
+        return (inputs[row : row + 1] for row in range(len(inputs)))
+    if hasattr(inputs, "iter_rows"):
+        return iter(inputs.iter_rows(named=True))
+    return (row[None] for row in inputs)
 
 
 def _target_of(target: Target, column: str) -> Target:

@@ -148,6 +148,8 @@ class ClassStream(StreamScores):
                 part[name].update(given, codes)
             if given.shape[1] == 2:
                 part["auc"].update(given, codes)
+            else:  # of several classes there is none, also where two came first
+                part["auc"] = AUC()
             for name in ("majority_log_loss", "majority_accuracy"):
                 part[name].update(majority, codes)
             part["no_change_accuracy"].count(last == codes)

@@ -20,6 +20,7 @@ from bayou.estimators.table_model import Learnt, TableModel
 from bayou.evaluation.stream_scores import KINDS, StreamScores
 from bayou.numerics.broken_rows import Skipped, SkippedRow
 from bayou.numerics.files import polars
+from bayou.numerics.sparse_table import rows_joined
 
 FIRST_ROWS = 16_384  # that a model begins by
 DENSE_ROWS, HASHED_ROWS = 1024, 16_384  # that are learnt at a time
@@ -56,6 +57,8 @@ class TableRun:
             raise InvalidSpec(f"`delay` must be a whole number of rows, at least 0; got {delay!r}.")
         self.model, self.source, self.delay, self.learns, self.tell = model, source, delay, learns, tell
         self.skipped = skipped
+        self.beside: Callable[[], dict[str, Any]] | None = None  # what else is known where a run is saved
+        self.known_beside: dict[str, Any] | None = None  # that of the run that was taken up
         self.rows = 0  # of the source that were read, without those that were skipped
         self.without_target = 0
         self.finished = False
@@ -123,7 +126,7 @@ class TableRun:
     def _hold(self) -> None:
         """Begin, where that is to be done, and take the tables that came without the rows that cannot be learnt."""
         if self.model.layout is None:
-            first = polars().concat(self._new).head(FIRST_ROWS)
+            first = rows_joined(self._new).head(FIRST_ROWS)
             if self.skipped is not None:
                 first = first.filter(polars().Series(_good(len(first), self.model.bad_rows(first))))
             if not len(first):
@@ -207,6 +210,8 @@ class TableRun:
             "finished": self.finished,
             "next_point": self._next_point,
         }
+        if self.beside is not None:
+            config["beside"] = self.beside()
         arrays: dict[str, NDArray[Any]] = {}
         if self._scores is not None:
             state = self._scores.to_state()
@@ -224,6 +229,7 @@ class TableRun:
             raise InvalidSpec("the model was not saved by a run, and cannot be taken up; learn without --resume.")
         run = cls(model, str(config["source"]), int(config["delay"]))
         run.rows, run.finished = int(config["rows"]), bool(config["finished"])
+        run.known_beside = config.get("beside")
         run.without_target, run._next_point = int(config["without_target"]), int(config["next_point"])
         if "scores" in config:
             if model.task not in KINDS:
@@ -261,4 +267,4 @@ def _taken(held: list[Any], count: int) -> tuple[Any, list[Any]]:
             found.append(table.slice(0, taken))
         if taken < len(table):
             rest.append(table.slice(taken))
-    return found[0] if len(found) == 1 else polars().concat(found), rest
+    return rows_joined(found), rest

@@ -64,7 +64,7 @@ class TableLayout:
         for name, clocks in self.clocks.items():
             self.names += _clock_names(name, clocks)
         for a, b in self._number_pairs():
-            self.names.append(f"{a} x {b}")
+            self.names.append(self._pair_name(a, b))
         if basis in ("spline", "polynomial") and self.numbers:
             self.basis = basis_for(basis, count, self.numbers, [self._number(table, name) for name in self.numbers])
             self.names += self.basis.names
@@ -89,12 +89,19 @@ class TableLayout:
         for a, b in self.pairs:
             kinds = self._of_kind(a, b)
             if kinds == ("category", "category"):
-                found.append((f"{a} x {b}", (a, b), None))
+                found.append((self._pair_name(a, b), (a, b), None))
             elif kinds == ("category", "number"):
-                found.append((f"{a} x {b}", (a,), b))
+                found.append((self._pair_name(a, b), (a,), b))
             elif kinds == ("number", "category"):
-                found.append((f"{b} x {a}", (b,), a))
+                found.append((self._pair_name(b, a), (b,), a))
         return found
+
+    def _pair_name(self, a: str, b: str) -> str:
+        """What a pair is called: as no column is."""
+        name = f"{a} x {b}"
+        while name in self.kinds:
+            name += " (product)"
+        return name
 
     def admitted(self, table: Any) -> TableLayout:
         """This layout with columns for the values of more rows; itself it stays as it is."""

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from bayou.numerics.broken_rows import shown
 
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # those of ASCII: others are letters of names
+WORD = re.compile(f"[^{BLANKS}]+")
 COSTS = re.compile(r"[^\s|']*[:,][^\s|]*")
 
 
@@ -44,10 +46,10 @@ def read_line(line: str) -> Example:
 
 def _head(head: str) -> tuple[float, float, str | None]:
     """Label, importance and tag. What touches the bar is a tag, with or without its quote."""
-    words, tag = head.split(), None
+    words, tag = _words(head), None
     if words and words[-1].startswith("'"):
         tag = words.pop()[1:]
-    elif words and not head[-1].isspace():
+    elif words and head[-1] not in BLANKS:
         tag = words.pop()
     for word in words:
         if not NUMBER.fullmatch(word):
@@ -66,9 +68,9 @@ def _head(head: str) -> tuple[float, float, str | None]:
 
 
 def _add_namespace(text: str, features: dict[str, float | str]) -> None:
-    words = text.split()
+    words = _words(text)
     name, scale = "", 1.0
-    if words and not text[0].isspace():
+    if words and text[0] not in BLANKS:
         name, colon, told = words.pop(0).partition(":")
         if colon:
             scale = _number(told, f"must have a number as scale of the namespace {name!r}")
@@ -103,6 +105,10 @@ def _add_text(key: str, text: str, scale: float, features: dict[str, float | str
     if key in features:
         raise BrokenLine(f"must have text in {key!r} once; got {features[key]!r} and {shown(text)}")
     features[key] = text
+
+
+def _words(text: str) -> list[str]:
+    return text.split() if text.isascii() else WORD.findall(text)
 
 
 def _number(text: str, requirement: str) -> float:

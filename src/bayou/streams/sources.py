@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayou.errors import InvalidSpec
 from bayou.numerics.broken_rows import Skipped
 from bayou.numerics.byte_blocks import unpacked, with_packed
 from bayou.numerics.files import Piped, Source, check_chunk_rows, files, told_plainly
 from bayou.numerics.sniffing import named, sniffed
+from bayou.numerics.sparse_table import SparseTable
 from bayou.streams import arrow, csv, ipc, json_lines, libsvm, parquet, vowpal
 
 READERS: dict[str, Callable[..., Iterator[Any]]] = {
@@ -32,6 +33,42 @@ ENDINGS: dict[str, Sequence[str]] = {
     "vw": vowpal.ENDINGS,
 }
 WITHOUT_COLUMNS = ("libsvm", "vw")
+
+
+class Tables(NamedTuple):
+    """A source that was opened: its format, and its rows as tables."""
+
+    format: str
+    rows: Iterator[Any]
+
+
+def open_tables(
+    source: Any,
+    format: str | None = None,
+    chunk_rows: int = 65_536,
+    on_error: str = "stop",
+    skipped: Skipped | None = None,
+    names: Sequence[str] | None = None,
+) -> Tables:
+    """The rows of a source as a `bayou.TableModel` learns them, and what they are.
+
+    As `open_source` gives them, but those of libsvm and Vowpal Wabbit's text as `SparseTable`: a column of labels, and
+    entries by index or by name. Indices of libsvm are what the text has, from 0 or 1 on.
+    """
+    if format is None and not arrow.is_table(source):
+        format, source = _found(source)
+    care: dict[str, Any] = {"chunk_rows": chunk_rows, "on_error": on_error, "skipped": skipped}
+    if format not in WITHOUT_COLUMNS:
+        return Tables(format or "table", open_source(source, format, names=names, **care))
+    _check_names(format, names)
+    if format == "vw":
+        return Tables(format, vowpal.read_vw_rows(source, **care))
+    return Tables(format, map(SparseTable.of_libsvm, libsvm.read_libsvm(source, zero_based=True, **care)))
+
+
+def _check_names(format: str, names: Sequence[str] | None) -> None:
+    if names is not None and format not in ("csv", "tsv"):
+        raise InvalidSpec(f"`names` must be None for {format}, which has its own; got {list(names)!r}.")
 
 
 def open_source(
@@ -64,9 +101,8 @@ def open_source(
         return arrow.read_arrow(source, columns=columns, types=types, **care)
     if format is None:
         format, source = _found(source)
+    _check_names(format, names)
     if names is not None:
-        if format not in ("csv", "tsv"):
-            raise InvalidSpec(f"`names` must be None for {format}, which has its own; got {list(names)!r}.")
         care["names"] = names
     if format not in WITHOUT_COLUMNS:
         return READERS[format](source, columns=columns, types=types, **care)
