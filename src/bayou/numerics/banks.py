@@ -204,12 +204,15 @@ def bounded_below(value: float) -> float:
 
 
 @borrowing_kernel
-def remember(past: Vector, y: float) -> None:
-    """The latest target becomes the first of the past; none is let in farther out than so many units."""
+def remember(past: Vector, y: float, by_log: bool) -> None:
+    """The latest target becomes the first of the past; none is let in farther out than so many units.
+
+    Counts are told as log(1 + y): a weight of one is then no change, where the latent is the log of the rate.
+    """
     for j in range(past.size - 1, 0, -1):
         past[j] = past[j - 1]
     if past.size:
-        past[0] = min(max(y, -FARTHEST), FARTHEST)
+        past[0] = math.log1p(y) if by_log else min(max(y, -FARTHEST), FARTHEST)
 
 
 # Rows
@@ -336,7 +339,7 @@ def learn_bank(
             belief.pulse[STEPS] += 1.0
             belief.pulse[LATEST] = belief.pulse[STEPS]
             look(belief, plan, given_by_all)
-            remember(belief.past, targets[n])
+            remember(belief.past, targets[n], plan.log_past[0])
     return targets.size
 
 
@@ -421,7 +424,7 @@ def learn_late(
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
     belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
     look(belief, plan, given)
-    remember(belief.past, y)
+    remember(belief.past, y, plan.log_past[0])
     return given
 
 
