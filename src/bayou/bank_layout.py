@@ -129,6 +129,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
     draw_waves(members, frequency, phase)
     zeros = np.zeros
+    none_yet = -1.0 if plan.log_past[0] or members[0].n_latents > 1 else 0.0
     return BankBelief(
         mean=plan.origin.copy(),
         covariance=covariance,
@@ -139,7 +140,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         naps=zeros(count),
         idle=zeros(count),
         born=zeros(count),
-        past=np.full(max((member.past for member in members), default=0), 0.0 if members[0].n_latents == 1 else -1.0),
+        past=np.full(max((member.past for member in members), default=0), none_yet),
         pulse=zeros(N_PULSES),
         changes=zeros((MOST_CHANGES, 2)),
         frequency=frequency,

@@ -31,8 +31,8 @@ class BankBelief(NamedTuple):
     ``mean`` and ``covariance`` are those of all members; ``noise`` (m, 2) is shape and rate of those who learn it;
     ``chains`` (k, m) sum to one. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
     ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
-    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes -1 before
-    there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was
+    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes and
+    counts -1 before there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was
     when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
     """
 

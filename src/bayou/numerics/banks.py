@@ -105,7 +105,7 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
     for j in range(inputs.size):
         x[j] = inputs[j]
     for j in range(plan.past[m]):
-        x[at + j] = past[j]
+        x[at + j] = max(past[j], 0.0) if plan.log_past[0] else past[j]
     at += plan.past[m]
     if plan.group[m] >= 0:
         waves = room.waves[plan.group[m]]
@@ -215,6 +215,30 @@ def remember(past: Vector, y: float, by_log: bool) -> None:
         past[0] = math.log1p(y) if by_log else min(max(y, -FARTHEST), FARTHEST)
 
 
+@borrowing_kernel
+def is_blind(plan: BankPlan, m: int, past: Vector) -> bool:
+    """Whether a member would see past counts of which some have not come yet."""
+    return bool(plan.log_past[0] and plan.past[m] > 0 and past[plan.past[m] - 1] < 0.0)
+
+
+@borrowing_kernel
+def leave_out_blind(plan: BankPlan, past: Vector, shares: Vector) -> bool:
+    """Let who is blind have no share in what is said, and hence not learn; unless all are. Returns if some are.
+
+    A first count of thousands would else be learnt by the weights of what is no part of it.
+    """
+    seen, total = 0.0, 0.0
+    for m in range(shares.size):
+        total += shares[m]
+        if not is_blind(plan, m, past):
+            seen += shares[m]
+    if seen <= 0.0 or seen == total:
+        return False
+    for m in range(shares.size):
+        shares[m] = 0.0 if is_blind(plan, m, past) else shares[m] * (total / seen)
+    return True
+
+
 # Rows
 
 
@@ -318,10 +342,11 @@ def learn_bank(
         for piece in range(count):
             here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
             switch(belief, plan, share)
+            some_blind = leave_out_blind(plan, belief.past, share)
             prepare_waves(belief, plan, features[n], missing, n, room)
             laid = -1
             for m in range(members):
-                if belief.rest[m] > 0.0:
+                if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
                     belief.idle[m] += 1.0
                     silent(here[m])
                     continue
@@ -413,9 +438,11 @@ def learn_late(
         room.shares[m] = 0.0
         for k in range(of_chains.shape[0]):
             room.shares[m] += of_chains[k, m]
+    some_blind = leave_out_blind(plan, past, room.shares)
+    for m in range(plan.drift.size):
         if room.shares[m] > 0.0:
             room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], then, record[0, m]))
-        if belief.rest[m] > 0.0:
+        if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, past)):
             continue
         laid = lay_out(plan, m, laid, features[0], past, room)
         variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)

@@ -1,8 +1,9 @@
-"""Moments of rates whose logs are known as Gaussians, and of counts that come at such rates, within sight of those so far.
+"""Moments of counts whose log rates are known as Gaussians, within sight of the counts so far.
 
 The mean of exp(f) is that of its tail where f is not known well: a deviation of four makes it e^8 times the median, and
 that says more of the Gaussian than of the counts. So a rate counts as no more than the largest count so far, or than
-twice the rate that is a deviation below the expected log, if that is more; and never as more than ten times the largest.
+twice the rate that is a deviation below the expected log, if that is more; and never as more than ten times the
+largest.
 """
 
 from __future__ import annotations
