@@ -9,8 +9,8 @@ import numpy as np
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_past import FARTHEST
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
-from bayou.numerics.banks import FARTHEST
 
 FEW = 16.0  # targets of which the prior of the noise outweighs some
 FIRST_UNITS = 2.0  # targets that units need

@@ -28,8 +28,8 @@ class MixedPrediction:
 
     ``record`` has mean and variance of the latent, noise and degrees of freedom for each row and member, ``shares``
     what was believed of each member then. A member that nothing is believed of is not asked. ``evidence`` is the log
-    probability that was given to each target, if it is known by now. ``largest`` is the largest count before each row, of
-    which what members expect stays within sight.
+    probability that was given to each target, if it is known by now. ``largest`` is the largest count before each row:
+    what members expect stays within sight of it.
     """
 
     __slots__ = ("_asked_for_one", "_likelihoods", "_record", "_single", "evidence", "largest", "shares")

@@ -42,7 +42,7 @@ class Likelihood(Spec):
         """Predictive mean and variance of y, per example."""
 
     def moments_within_sight(self, latent: Latent, largest: Vector) -> tuple[Vector, Vector]:
-        """The same of y of which so much is the largest so far; what that changes, a likelihood with a log link says."""
+        """The same where so much is the largest y so far; likelihoods with a log link expect nothing far beyond."""
         return self.moments(latent)
 
     @abstractmethod

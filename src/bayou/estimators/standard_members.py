@@ -12,6 +12,7 @@ from itertools import product
 from typing import TypeVar
 
 from bayou.bank_layout import cost, n_bytes
+from bayou.contracts import Likelihood
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Softmax
 from bayou.members import Budget, Member, Waves
 
@@ -27,6 +28,7 @@ AMPLITUDE = Waves().amplitude
 N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
+ABOUT_ONE = 0.05  # prior variance of the weights of past counts, about 1 for the last, 0 for others
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 Setting = TypeVar("Setting")
 
@@ -119,16 +121,30 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
 
 
 def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
-    """Drift, counts that vary more than their mean, what bends, and what begins anew."""
-    kind = Poisson()
+    """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
+
+    Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
+    where inputs tell nothing, what these cost is not paid. Of members with many waves, none does.
+    """
+    kind, few = Poisson(), NegativeBinomial(0.1)
+
+    def going_on(likelihood: Likelihood, drift: float = 0.0, **given: object) -> Member:
+        settings = {"prior_variance": prior_variance, "past": N_PAST, **given}
+        return Member(likelihood, drift, past_variance=ABOUT_ONE, past_mean=1.0, **settings)  # type: ignore[arg-type]  # fields
+
     return [
         *(Member(kind, drift, prior_variance) for drift in DRIFTS),
         *(Member(NegativeBinomial(r), d, prior_variance) for r, d in product((0.1, 1.0), (0.0, 1e-4, 1e-2))),
-        *(Member(kind, 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
-        *(Member(NegativeBinomial(0.1), 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
+        *(going_on(likelihood, drift) for likelihood, drift in product((kind, few), (1e-3, 1e-2))),
+        *(going_on(NegativeBinomial(r), d) for r, d in ((0.02, 0.0), (0.02, 1e-3), (0.1, 0.0))),
+        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.004, 0.02, 0.1, 1.0)))),
+        *(Member(NegativeBinomial(r), 0.0, prior_variance) for r in (0.3, 8.0)),
+        *(Member(k, 0.0, prior_variance, restarts=True) for k in (kind, few) for _ in range(N_RESTARTS // 2)),
+        *(Member(few, drift, prior_variance, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),
         *(
-            Member(NegativeBinomial(0.1), drift, prior_variance, waves=waves)
-            for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)
+            going_on(NegativeBinomial(r), waves=Waves(SIDE_SCALES[0], n_waves, inputs=inputs))
+            for r, inputs in product((0.02, 0.1), (1, 2))
+            if n_waves <= N_WAVES
         ),
     ]
 

@@ -32,8 +32,8 @@ class BankBelief(NamedTuple):
     ``chains`` (k, m) sum to one. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
     ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
     walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes and
-    counts -1 before there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was
-    when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    counts -1 before there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how
+    probable that was when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
     """
 
     mean: Vector
@@ -57,12 +57,12 @@ class BankPlan(NamedTuple):
 
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
-    several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means,
-    ``ceiling`` prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that outlasts a row,
-    -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one ``kin`` have
-    weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of all who are
-    awake, and whether any may sleep; ``patience`` are the targets before which a member does not. ``log_past`` (1,) is
-    whether past targets are told by their logs.
+    several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
+    prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
+    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one
+    ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
+    all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
+    ``log_past`` (1,) is whether past targets are told by their logs.
     """
 
     size: Integers
