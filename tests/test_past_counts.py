@@ -138,7 +138,7 @@ def test_moments_out_of_reach_of_the_bound_are_those_without_one() -> None:
 
 
 def no_change(targets: Vector) -> tuple[Vector, float]:
-    """Squared errors of the last count, and the least loss of a negative binomial about it, of all dispersions in hindsight."""
+    """Squared errors of the last count, and the least loss of negative binomials about it, in hindsight."""
     last, now = targets[:-1], targets[1:]
     losses = [
         -stats.nbinom.logpmf(now, r, r / (r + last + extra)).mean()

@@ -28,7 +28,7 @@ AMPLITUDE = Waves().amplitude
 N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
-ABOUT_ONE = 0.05  # prior variance of the weights of past counts, about 1 for the last, 0 for others
+ABOUT_ONE = 0.05  # prior variance of the weight of the last target where the next is as that, by and large
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 Setting = TypeVar("Setting")
 
@@ -98,8 +98,8 @@ def of_classes(n_classes: int, n_waves: int = N_WAVES) -> list[Member]:
 def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
-    What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be
-    told as it was.
+    Two see nothing but the last number, and expect that the next is as that. What many waves, curves and surfaces leave
+    over becomes less for long: they learn it for some time, or it would be told as it was.
     """
     kind, ever, short = Gaussian(), math.inf, 200.0
 
@@ -111,6 +111,10 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(member(drift, short) for drift in DRIFTS),
         *(member(0.0, memory, restarts=True) for memory in (ever, short) for _ in range(N_RESTARTS // 2)),
         *(member(drift, memory, past=N_PAST) for drift, memory in ((0.0, ever), (1e-4, short), (1e-2, short))),
+        *(
+            Member(kind, 0.0, NONE, past=1, noise_memory=memory, past_variance=ABOUT_ONE, past_mean=1.0)
+            for memory in (ever, short)
+        ),
         *(
             member(drift, memory if waves.inputs is None else short, waves=waves)
             for waves, (drift, memory) in bent(
