@@ -367,7 +367,7 @@ class Bank(Findings):
         blocks = blocks_of(self.plan)
         for m in np.flatnonzero(blocks.group >= 0).tolist():
             at, square, size = slice_of(blocks, m)
-            self.belief.mean[at], self.belief.covariance[square] = 0.0, 0.0
+            self.belief.mean[at], self.belief.covariance[square] = blocks.origin[at], 0.0
             np.fill_diagonal(self.belief.covariance[square].reshape(size, size), blocks.ceiling[at])
 
     def merged(self, others: Sequence[Bank]) -> Bank:

@@ -61,7 +61,16 @@ def kin_of(members: Sequence[Member]) -> list[int]:
     that restart are kin to each other alone: what they know is of the time since a change.
     """
     kinds = [
-        (type(m.likelihood), m.prior_variance, m.past_variance, m.waves, m.past, m.learns_noise, m.restarts)
+        (
+            type(m.likelihood),
+            m.prior_variance,
+            m.past_variance,
+            m.past_mean,
+            m.waves,
+            m.past,
+            m.learns_noise,
+            m.restarts,
+        )
         for m in members
     ]
     return [kinds.index(kind) for kind in kinds]
@@ -82,6 +91,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
         restarts=np.array([int(member.restarts) for member in members]),
         kin=np.array(kin_of(members)),
+        origin=np.concatenate([np.tile(_origin(member, n_inputs), member.n_latents) for member in members]),
         ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
         keeps=np.array(kept),
@@ -90,7 +100,15 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
         switching=np.array(switching, dtype=np.float64),
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
+        log_past=np.array([all(member.likelihood.log_link for member in members)]),
     )
+
+
+def _origin(member: Member, n_inputs: int) -> Array:
+    """Prior means: zero but for the weight of the latest target."""
+    origin = np.zeros(member.n_features(n_inputs))
+    origin[n_inputs : n_inputs + min(member.past, 1)] = member.past_mean
+    return origin
 
 
 def _ceiling(member: Member, n_inputs: int) -> Array:
@@ -111,8 +129,9 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
     draw_waves(members, frequency, phase)
     zeros = np.zeros
+    none_yet = -1.0 if plan.log_past[0] or members[0].n_latents > 1 else 0.0
     return BankBelief(
-        mean=zeros(plan.ceiling.size),
+        mean=plan.origin.copy(),
         covariance=covariance,
         noise=np.tile(FIRST_NOISE, (count, 1)),
         chains=np.full((chains, count), 1.0 / (chains * count)),
@@ -121,7 +140,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         naps=zeros(count),
         idle=zeros(count),
         born=zeros(count),
-        past=np.full(max((member.past for member in members), default=0), 0.0 if members[0].n_latents == 1 else -1.0),
+        past=np.full(max((member.past for member in members), default=0), none_yet),
         pulse=zeros(N_PULSES),
         changes=zeros((MOST_CHANGES, 2)),
         frequency=frequency,

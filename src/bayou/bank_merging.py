@@ -9,8 +9,8 @@ import numpy as np
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import ImproperBelief
 from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_past import FARTHEST
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
-from bayou.numerics.banks import FARTHEST
 
 FEW = 16.0  # targets of which the prior of the noise outweighs some
 FIRST_UNITS = 2.0  # targets that units need
@@ -23,7 +23,9 @@ def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, Ban
     plan = blocks_of(plan)
     for m in range(plan.size.size):
         at, square, size = slice_of(plan, m)
-        precision, shift, squares = np.zeros((size, size)), np.zeros(size), 0.0
+        origin = plan.origin[at]
+        precision, shift = np.zeros((size, size)), beyond * origin / plan.ceiling[at]
+        squares = float(origin @ shift)
         for share, belief in parts:
             known = np.linalg.inv(belief.covariance[square].reshape(size, size))
             precision += share * known
@@ -141,7 +143,7 @@ def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: flo
         at, square, size = slice_of(plan, m)
         past = slice(n_inputs, n_inputs + int(plan.past[m]))
         if plan.past[m] and (few or not 0.1 < ratio < 10.0):  # past targets in units that may have been any
-            belief.mean[at], belief.covariance[square] = 0.0, np.diag(plan.ceiling[at]).ravel()
+            belief.mean[at], belief.covariance[square] = plan.origin[at], np.diag(plan.ceiling[at]).ravel()
             continue
         belief.mean[at] *= ratio
         if plan.past[m]:

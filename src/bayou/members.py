@@ -49,9 +49,10 @@ class Member(Spec):
     Each weight walks: per step its variance grows by ``drift`` times its prior variance, and not beyond that. With a
     drift of 0 nothing is forgotten; with 1e-3 what was learnt a thousand rows ago counts for little. ``waves`` bend
     what is linear in the inputs; ``past`` is how many of the latest targets a member sees beside them, of which each
-    latent of `Softmax` sees whether they were its own class, and ``past_variance`` the prior variance of their weights,
-    if it is not that of the inputs. One that ``restarts`` begins anew now and then, and stands for a stream that has
-    changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
+    latent of `Softmax` sees whether they were its own class; of counts it sees log(1 + y), of which a weight of 1 is no
+    change. ``past_variance`` is the prior variance of their weights, if it is not that of the inputs, and ``past_mean``
+    the prior mean of that of the latest. One that ``restarts`` begins anew now and then, and stands for a stream that
+    has changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
     learns it; None if the likelihood says it.
 
     >>> from bayou import FlipProbit, Gaussian, Member
@@ -69,6 +70,7 @@ class Member(Spec):
     restarts: bool = False
     noise_memory: float | None = None
     past_variance: float | None = None
+    past_mean: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
@@ -82,6 +84,8 @@ class Member(Spec):
             raise InvalidSpec(f"`waves` must be Waves(...) or None; got {self.waves!r}.")
         if not (isinstance(self.past, int) and 0 <= self.past <= 64):
             raise InvalidSpec(f"`past` must be a whole number from 0 to 64; got {self.past!r}.")
+        if not (isinstance(self.past_mean, (int, float)) and math.isfinite(self.past_mean)):
+            raise InvalidSpec(f"`past_mean` must be a finite number; got {self.past_mean!r}.")
         if not isinstance(self.restarts, bool):
             raise InvalidSpec(f"`restarts` must be True or False; got {self.restarts!r}.")
         self._check_noise()

@@ -28,10 +28,11 @@ class MixedPrediction:
 
     ``record`` has mean and variance of the latent, noise and degrees of freedom for each row and member, ``shares``
     what was believed of each member then. A member that nothing is believed of is not asked. ``evidence`` is the log
-    probability that was given to each target, if it is known by now. With a ``ceiling`` per row no member expects more.
+    probability that was given to each target, if it is known by now. ``largest`` is the largest count before each row:
+    what members expect stays within sight of it.
     """
 
-    __slots__ = ("_asked_for_one", "_likelihoods", "_record", "_single", "ceiling", "evidence", "shares")
+    __slots__ = ("_asked_for_one", "_likelihoods", "_record", "_single", "evidence", "largest", "shares")
 
     def __init__(
         self,
@@ -41,9 +42,9 @@ class MixedPrediction:
         single: bool = False,
         evidence: Vector | None = None,
         asked_for_one: bool = False,
-        ceiling: Vector | None = None,
+        largest: Vector | None = None,
     ) -> None:
-        self.ceiling = ceiling
+        self.largest = largest
         self._likelihoods, self._record, self._single = tuple(likelihoods), record, single
         self.shares, self.evidence, self._asked_for_one = shares, evidence, asked_for_one
 
@@ -63,18 +64,18 @@ class MixedPrediction:
         record, shares = (np.concatenate([getattr(part, name) for part in parts]) for name in ("_record", "shares"))
         known = [part.evidence for part in parts if part.evidence is not None]
         evidence = np.concatenate(known) if len(known) == len(parts) else None
-        ceilings = [part.ceiling for part in parts if part.ceiling is not None]
-        ceiling = np.concatenate(ceilings) if len(ceilings) == len(parts) else None
-        return cls(parts[0]._likelihoods, record, shares, evidence=evidence, ceiling=ceiling)
+        counts = [part.largest for part in parts if part.largest is not None]
+        largest = np.concatenate(counts) if len(counts) == len(parts) else None
+        return cls(parts[0]._likelihoods, record, shares, evidence=evidence, largest=largest)
 
     def first(self) -> MixedPrediction:
         """What was said of the first row."""
         return self[:1]
 
-    def below(self, ceiling: Vector) -> MixedPrediction:
-        """The same by members that expect no more than so much of each row."""
+    def within_sight(self, largest: Vector) -> MixedPrediction:
+        """The same by members that expect no count far beyond the largest before each row (`bayou.numerics.rates`)."""
         own = self._likelihoods, self._record, self.shares, self._single, self.evidence, self._asked_for_one
-        return MixedPrediction(*own, ceiling)
+        return MixedPrediction(*own, largest)
 
     def in_units(self, location: float, scale: float) -> MixedPrediction:
         """The same of ``location + scale * y``, by members that learn the noise."""
@@ -101,10 +102,10 @@ class MixedPrediction:
 
     def _moments(self) -> tuple[Vector, Vector]:
         shares, members = self._asked()
-        pairs = [likelihood.moments(latent) for likelihood, latent in members]
-        if self.ceiling is not None:
-            most = self.ceiling
-            pairs = [(np.minimum(own, most), np.minimum(variance, most**2)) for own, variance in pairs]
+        if self.largest is None:
+            pairs = [likelihood.moments(latent) for likelihood, latent in members]
+        else:
+            pairs = [likelihood.moments_within_sight(latent, self.largest) for likelihood, latent in members]
         mean = _mixed(shares, [mean for mean, _ in pairs])
         return mean, _mixed(shares, [variance + (own - mean) ** 2 for own, variance in pairs])
 
@@ -189,8 +190,8 @@ class MixedPrediction:
 
     def __getitem__(self, rows: Any) -> MixedPrediction:
         """What was said of some of the rows."""
-        ceiling = None if self.ceiling is None else self.ceiling[rows]
-        return MixedPrediction(self._likelihoods, self._record[rows], self.shares[rows], ceiling=ceiling)
+        largest = None if self.largest is None else self.largest[rows]
+        return MixedPrediction(self._likelihoods, self._record[rows], self.shares[rows], largest=largest)
 
     def _shaped(self, values: Array) -> Any:
         if not self._single:

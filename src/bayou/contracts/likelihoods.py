@@ -19,6 +19,7 @@ class Likelihood(Spec):
     smooth: ClassVar[bool] = True  # log p has a slope everywhere; without one only moment matching applies
     normalised: ClassVar[bool] = True  # sums to one over y; if not, the evidence is no log probability of the targets
     scales_with_noise: ClassVar[bool] = False  # a Gaussian in f, so that a posterior may learn the noise
+    log_link: ClassVar[bool] = False  # the latent is the log of what is expected
     targets_are: ClassVar[str] = "that are finite numbers"
     n_latents: int = 1
 
@@ -39,6 +40,10 @@ class Likelihood(Spec):
     @abstractmethod
     def moments(self, latent: Latent) -> tuple[Vector, Vector]:
         """Predictive mean and variance of y, per example."""
+
+    def moments_within_sight(self, latent: Latent, largest: Vector) -> tuple[Vector, Vector]:
+        """The same where so much is the largest y so far; likelihoods with a log link expect nothing far beyond."""
+        return self.moments(latent)
 
     @abstractmethod
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:

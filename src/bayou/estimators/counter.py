@@ -19,8 +19,6 @@ from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
 
-BEYOND = 10.0  # times the largest count so far, and so many at least, that a bank may expect
-
 
 class OnlineCounter(RegressorMixin, NumberEstimator):
     """Bayesian regression of counts (0, 1, 2, ...), one pass.
@@ -103,5 +101,6 @@ def _bounded(said: Any, largest: ArrayLike) -> Any:
     """What a bank says, within sight of the largest count before each row."""
     if not isinstance(said, MixedPrediction):
         return said
-    ceiling = BEYOND * np.maximum(np.broadcast_to(np.asarray(largest, np.float64), len(said.shares)), 1.0)
-    return said.below(ceiling)
+    if not np.all(np.isfinite(largest)):  # it is not known
+        return said
+    return said.within_sight(np.broadcast_to(np.asarray(largest, np.float64), len(said.shares)).copy())

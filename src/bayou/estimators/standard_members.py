@@ -12,6 +12,7 @@ from itertools import product
 from typing import TypeVar
 
 from bayou.bank_layout import cost, n_bytes
+from bayou.contracts import Likelihood
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Probit, Softmax
 from bayou.members import Budget, Member, Waves
 
@@ -41,6 +42,7 @@ WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most membe
 SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 PER_SPARSE_MEMBER, PER_ENTRY = 0.06, 0.005  # microseconds, of banks of sparse rows
 BEHIND = 0.7  # microseconds of the calibration behind them
+ABOUT_ONE = 0.05  # prior variance of the weight of the last target where the next is as that, by and large
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 Setting = TypeVar("Setting")
 
@@ -110,8 +112,8 @@ def of_classes(n_classes: int, n_waves: int = N_WAVES) -> list[Member]:
 def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
-    What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be
-    told as it was.
+    Two see nothing but the last number, and expect that the next is as that. What many waves, curves and surfaces leave
+    over becomes less for long: they learn it for some time, or it would be told as it was.
     """
     kind, ever, short = Gaussian(), math.inf, 200.0
 
@@ -124,6 +126,10 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(member(0.0, memory, restarts=True) for memory in (ever, short) for _ in range(N_RESTARTS // 2)),
         *(member(drift, memory, past=N_PAST) for drift, memory in ((0.0, ever), (1e-4, short), (1e-2, short))),
         *(
+            Member(kind, 0.0, NONE, past=1, noise_memory=memory, past_variance=ABOUT_ONE, past_mean=1.0)
+            for memory in (ever, short)
+        ),
+        *(
             member(drift, memory if waves.inputs is None else short, waves=waves)
             for waves, (drift, memory) in bent(
                 n_waves, ((0.0, ever), (1e-4, short), (1e-2, short)), ((0.0, ever), (1e-4, short)), (0.0, short)
@@ -133,16 +139,30 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
 
 
 def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
-    """Drift, counts that vary more than their mean, what bends, and what begins anew."""
-    kind = Poisson()
+    """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
+
+    Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
+    where inputs tell nothing, what these cost is not paid. Of members with many waves, none does.
+    """
+    kind, few = Poisson(), NegativeBinomial(0.1)
+
+    def going_on(likelihood: Likelihood, drift: float = 0.0, **given: object) -> Member:
+        settings = {"prior_variance": prior_variance, "past": N_PAST, **given}
+        return Member(likelihood, drift, past_variance=ABOUT_ONE, past_mean=1.0, **settings)  # type: ignore[arg-type]  # fields
+
     return [
         *(Member(kind, drift, prior_variance) for drift in DRIFTS),
         *(Member(NegativeBinomial(r), d, prior_variance) for r, d in product((0.1, 1.0), (0.0, 1e-4, 1e-2))),
-        *(Member(kind, 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
-        *(Member(NegativeBinomial(0.1), 0.0, prior_variance, restarts=True) for _ in range(N_RESTARTS // 2)),
+        *(going_on(likelihood, drift) for likelihood, drift in product((kind, few), (1e-3, 1e-2))),
+        *(going_on(NegativeBinomial(r), d) for r, d in ((0.02, 0.0), (0.02, 1e-3), (0.1, 0.0))),
+        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.004, 0.02, 0.1, 1.0)))),
+        *(Member(NegativeBinomial(r), 0.0, prior_variance) for r in (0.3, 8.0)),
+        *(Member(k, 0.0, prior_variance, restarts=True) for k in (kind, few) for _ in range(N_RESTARTS // 2)),
+        *(Member(few, drift, prior_variance, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),
         *(
-            Member(NegativeBinomial(0.1), drift, prior_variance, waves=waves)
-            for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)
+            going_on(NegativeBinomial(r), waves=Waves(SIDE_SCALES[0], n_waves, inputs=inputs))
+            for r, inputs in product((0.02, 0.1), (1, 2))
+            if n_waves <= N_WAVES
         ),
     ]
 

@@ -19,6 +19,7 @@ from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
 from bayou.numerics.predictive import CountLaw, count_cumulative, count_quantiles, log_evidences
 from bayou.numerics.quadrature import expected_log_density_by_quadrature, log_evidence_by_quadrature
+from bayou.numerics.rates import counts_within_sight
 from bayou.numerics.validation import require_positive
 
 MANY = 1e50  # counts: so many are in proportion to their mean, and scipy knows no more than 1e300
@@ -61,6 +62,7 @@ class NegativeBinomial(ScalarLikelihood):
 
     target_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     targets_are: ClassVar[str] = "that are whole numbers"
+    log_link: ClassVar[bool] = True
     log_density = staticmethod(log_density)
     log_evidence = staticmethod(log_evidence_by_quadrature)
     expected_log_density = staticmethod(expected_log_density_by_quadrature)
@@ -79,6 +81,9 @@ class NegativeBinomial(ScalarLikelihood):
             rate = np.exp(log_rate)
             of_rate = np.exp(2.0 * log_rate + variance + np.log(-np.expm1(-variance)))
             return rate, rate + of_rate + self.dispersion * np.exp(2.0 * log_rate + variance)
+
+    def moments_within_sight(self, latent: Latent, largest: Vector) -> tuple[Vector, Vector]:
+        return counts_within_sight(latent, self.dispersion, largest, self.moments(latent))
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         return count_quantiles(CountLaw(self._not_exceeding, self._log_rate_width), latent, probabilities)

@@ -18,6 +18,7 @@ from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
 from bayou.numerics.predictive import CountLaw, count_cumulative, count_quantiles, log_evidences
 from bayou.numerics.quadrature import log_evidence_by_quadrature
+from bayou.numerics.rates import counts_within_sight
 from bayou.numerics.validation import require_positive
 
 LARGEST_LOG_RATE = 600.0  # the rate, times any variance, is still a number
@@ -61,6 +62,7 @@ class Poisson(ScalarLikelihood):
 
     target_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     targets_are: ClassVar[str] = "that are whole numbers"
+    log_link: ClassVar[bool] = True
     log_density = staticmethod(log_density)
     log_evidence = staticmethod(log_evidence_by_quadrature)
     expected_log_density = staticmethod(expected_log_density)
@@ -78,6 +80,9 @@ class Poisson(ScalarLikelihood):
             rate = np.exp(log_rate)
             log_relative = latent.variance + np.log(-np.expm1(-np.asarray(latent.variance)))  # log(exp(variance) - 1)
             return rate, rate + np.exp(2.0 * log_rate + log_relative)
+
+    def moments_within_sight(self, latent: Latent, largest: Vector) -> tuple[Vector, Vector]:
+        return counts_within_sight(self._log_rate(latent), 0.0, largest, self.moments(latent))
 
     def quantiles(self, latent: Latent, probabilities: Vector) -> Matrix:
         return count_quantiles(CountLaw(_not_exceeding, _log_rate_width), self._log_rate(latent), probabilities)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Array, Matrix, Vector
+from bayou.contracts import Array, Mask, Matrix, Vector
 from bayou.numerics.quick_race import RaceRoom
 
 Integers = NDArray[np.int64]
@@ -31,9 +31,9 @@ class BankBelief(NamedTuple):
     ``mean`` and ``covariance`` are those of all members; ``noise`` (m, 2) is shape and rate of those who learn it;
     ``chains`` (k, m) sum to one. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
     ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
-    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes -1 before
-    there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was
-    when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes and
+    counts -1 before there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how
+    probable that was when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
     """
 
     mean: Vector
@@ -57,11 +57,12 @@ class BankPlan(NamedTuple):
 
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
-    several ``latents`` (m,), those of its first, behind which the others lie. ``ceiling`` are prior variances,
-    ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that outlasts a row,
-    -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one ``kin`` have
-    weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of all who are
-    awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
+    several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
+    prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
+    outlasts a row, -1 where noise is not learnt. ``restarts`` are those that begin anew now and then. Members of one
+    ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
+    all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
+    ``log_past`` (1,) is whether past targets are told by their logs.
     """
 
     size: Integers
@@ -72,6 +73,7 @@ class BankPlan(NamedTuple):
     group: Integers
     restarts: Integers
     kin: Integers
+    origin: Vector
     ceiling: Vector
     drift: Vector
     keeps: Vector
@@ -80,6 +82,7 @@ class BankPlan(NamedTuple):
     patience: Vector
     switching: Vector
     amplitude: Vector
+    log_past: Mask
 
 
 class BankRoom(NamedTuple):

@@ -372,7 +372,7 @@ def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
     for c in range(plan.latents[m]):
         at, square = plan.at[m] + c * size, plan.square[m] + c * size * size
         for i in range(size):
-            belief.mean[at + i] = 0.0
+            belief.mean[at + i] = plan.origin[at + i]
             for j in range(size):
                 belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
     belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE

@@ -26,6 +26,7 @@ from bayou.numerics.bank_belief import (
     BankPlan,
     BankRoom,
 )
+from bayou.numerics.bank_past import is_blind, leave_out_blind, remember
 from bayou.numerics.bank_weights import FIRST_NOISE, foresee, foresee_chains, look, mixed, switch, weigh, weigh_late
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
@@ -33,7 +34,6 @@ from bayou.numerics.sites import observe_move, pieces
 from bayou.numerics.squares import absorb, direct, expected
 from bayou.numerics.student_t import log_student
 
-FARTHEST = 10.0  # of past targets, as features
 SMALLEST = -1e6  # log probability that a member gives to a target
 
 
@@ -105,7 +105,7 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
     for j in range(inputs.size):
         x[j] = inputs[j]
     for j in range(plan.past[m]):
-        x[at + j] = past[j]
+        x[at + j] = max(past[j], 0.0) if plan.log_past[0] else past[j]
     at += plan.past[m]
     if plan.group[m] >= 0:
         waves = room.waves[plan.group[m]]
@@ -201,15 +201,6 @@ def learn_member(
 def bounded_below(value: float) -> float:
     """A log probability, however small; of a member that cannot tell, the smallest."""
     return value if value > SMALLEST else SMALLEST
-
-
-@borrowing_kernel
-def remember(past: Vector, y: float) -> None:
-    """The latest target becomes the first of the past; none is let in farther out than so many units."""
-    for j in range(past.size - 1, 0, -1):
-        past[j] = past[j - 1]
-    if past.size:
-        past[0] = min(max(y, -FARTHEST), FARTHEST)
 
 
 # Rows
@@ -315,10 +306,11 @@ def learn_bank(
         for piece in range(count):
             here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
             switch(belief, plan, share)
+            some_blind = leave_out_blind(plan, belief.past, share)
             prepare_waves(belief, plan, features[n], missing, n, room)
             laid = -1
             for m in range(members):
-                if belief.rest[m] > 0.0:
+                if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
                     belief.idle[m] += 1.0
                     silent(here[m])
                     continue
@@ -336,7 +328,7 @@ def learn_bank(
             belief.pulse[STEPS] += 1.0
             belief.pulse[LATEST] = belief.pulse[STEPS]
             look(belief, plan, given_by_all)
-            remember(belief.past, targets[n])
+            remember(belief.past, targets[n], plan.log_past[0])
     return targets.size
 
 
@@ -410,9 +402,11 @@ def learn_late(
         room.shares[m] = 0.0
         for k in range(of_chains.shape[0]):
             room.shares[m] += of_chains[k, m]
+    some_blind = leave_out_blind(plan, past, room.shares)
+    for m in range(plan.drift.size):
         if room.shares[m] > 0.0:
             room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], then, record[0, m]))
-        if belief.rest[m] > 0.0:
+        if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, past)):
             continue
         laid = lay_out(plan, m, laid, features[0], past, room)
         variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
@@ -421,7 +415,7 @@ def learn_late(
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
     belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
     look(belief, plan, given)
-    remember(belief.past, y)
+    remember(belief.past, y, plan.log_past[0])
     return given
 
 
