@@ -1,8 +1,8 @@
 """What runs the shards: a small protocol, and the tree by which results become one.
 
-An engine may lose workers, and must give the work of those that died to others. What a task gives depends on nothing but
-its arguments, and the tree on nothing but how many there are: so results are the same to the bit on any engine, with
-any number of workers, and whoever died meanwhile.
+An engine may lose workers, and must give the work of those that died to others. What a task gives depends on nothing
+but its arguments, and the tree on nothing but how many there are: so results are the same to the bit on any engine,
+with any number of workers, and whoever died meanwhile.
 """
 
 from __future__ import annotations

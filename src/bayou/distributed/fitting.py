@@ -12,7 +12,6 @@ from bayou.contracts import Vector
 from bayou.distributed.engines import Engine, engine_of
 from bayou.distributed.naturals import (
     FULL,
-    Natural,
     added,
     check_family,
     log_partition,
@@ -21,7 +20,7 @@ from bayou.distributed.naturals import (
     write,
 )
 from bayou.distributed.progress import Show, Stage, bar
-from bayou.distributed.readers import ArrayReader, Examples, Looked, Reader, TableReader, join, look
+from bayou.distributed.readers import ArrayReader, Looked, Reader, TableReader, join, look
 from bayou.distributed.shards import Plan, Told, join_told, learn_shard, one_thread
 from bayou.distributed.sources import Reading, Shard, shards_of
 from bayou.errors import ImproperBelief, InvalidSpec
@@ -108,10 +107,10 @@ def fit(
 ) -> Fitted:
     """Learn a source in shards, which are learnt side by side, and add up what they tell.
 
-    ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, or a `TableModel`, whose
-    bank is replaced by one learner without drift. ``source`` is what `bayou.distributed.sources` has; ``target`` names
-    the column of tables that estimators of plain numbers learn. ``engine`` is None for local processes, a number of
-    them, "dask", the address of a Dask cluster, or an engine.
+    ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, or a `TableModel`, in
+    which one learner without drift stands for the bank. ``source`` is what `bayou.distributed.sources` has; ``target``
+    names the column of tables that estimators of plain numbers learn. ``engine`` is None for local processes, a number
+    of them, "dask", the address of a Dask cluster, or an engine.
 
     With a Gaussian likelihood, every correlation and no missing values, one round is exact. Otherwise at most
     ``rounds`` of them refine it, each shard learnt again given what all others tell, until no mean moves by more than
@@ -195,8 +194,10 @@ class _Work:
     def refine(self, plan: Plan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
         """What all shards have told after each round, and how the rounds went."""
         shared, learner = self._engine.share(plan), plan.learner()
-        prior, handles, totals, passes = prior_of(learner), [], [], []
-        before: Learner | None = None
+        prior, before = prior_of(learner), None
+        handles: list[Any] = []
+        totals: list[Told] = []
+        passes: list[Round] = []
         size = n_bytes(prior)
         for number in range(rounds):
             total = None if not totals else self._engine.share(added(prior, totals[-1].natural))
@@ -306,6 +307,3 @@ def _finished(model: Any, plan: Plan, told: Told, looked: Looked) -> Any:
 def _learner_of(model: Any) -> Learner:
     found: Learner = (model.estimator if isinstance(model, TableModel) else model)._learner_
     return found
-
-
-__all__ = ["Examples", "Fitted", "Move", "Natural", "Round", "fit", "is_exact", "moved"]

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Self
@@ -102,7 +102,7 @@ class LocalProcesses:
                 )
 
 
-class _Died(Exception):  # noqa: N818  # it is said, not raised
+class _Died(Exception):  # it is said, not raised
     """What is heard of a process that is gone."""
 
 
@@ -129,10 +129,8 @@ class _Worker:
 
     def take(self, task: int, function: Function, tasks: Sequence[tuple[Any, ...]]) -> None:
         self.task = task
-        try:
+        with suppress(ConnectionError):  # it is dead, which is heard of next
             self._line.send((function, tasks[task]))
-        except (BrokenPipeError, ConnectionError):
-            pass  # it is dead, which is heard of next
 
     def answer(self) -> Any:
         try:

@@ -5,7 +5,7 @@
     independent weights     their precisions, and these times their means
 
 Of several latents there is one after another, stacked. `log_partition` is the logarithm of what a belief of these
-parameters must be divided by to be a distribution: by it evidence adds up as well.
+parameters must be divided by to be a distribution: by it evidence adds up as well, where every correlation is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from bayou.contracts import Array, Matrix, Posterior, Vector
+from bayou.contracts import Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.learner import Learner
 from bayou.numerics import factor as factors
@@ -25,7 +25,7 @@ from bayou.posteriors.full_gaussian import FullBelief
 from bayou.posteriors.normal_inverse_gamma import NormalInverseGammaBelief
 from bayou.posteriors.spherical_gaussian import SphericalBelief
 
-Natural = tuple[Array, ...]
+Natural = tuple[Vector, ...]
 FAMILIES = (FullGaussian, NormalInverseGamma, DiagonalGaussian, SphericalGaussian)
 FULL = (FullGaussian, NormalInverseGamma)
 
@@ -127,8 +127,7 @@ def _log_partition(posterior: Posterior[Any], belief: Any) -> float:
     if isinstance(posterior, FullGaussian):
         whitened = factors.whiten(belief.factor, belief.scale, belief.mean.astype(np.float64))
         return float(0.5 * np.sum(whitened**2 + np.log(belief.scale, dtype=np.float64)))
-    variance = np.broadcast_to(belief.variance.astype(np.float64), belief.mean.shape)
-    return float(0.5 * np.sum(belief.mean**2 / variance + np.log(variance)))
+    return 0.0  # what a row tells is no factor of a belief without correlations: evidence is what rows were given
 
 
 def packed(matrix: Matrix) -> Vector:

@@ -28,7 +28,9 @@ class Examples(NamedTuple):
 class Reader(Protocol):
     """Knows what the columns are."""
 
-    are_numbers: bool
+    @property
+    def are_numbers(self) -> bool:
+        """Whether targets are numbers, not classes."""
 
     def admitted(self, chunk: Any) -> Reader:
         """The same, with columns for values that were never seen."""

@@ -83,7 +83,13 @@ def learn_chunk(plan: Plan, learner: Learner, chunk: Any) -> None:
 
 def join_told(one: Told, other: Told) -> Told:
     """What both have told."""
-    return Told(added(one.natural, other.natural), *(a + b for a, b in zip(one[1:], other[1:], strict=True)))
+    return Told(
+        added(one.natural, other.natural),
+        one.rows + other.rows,
+        one.log_scale + other.log_scale,
+        one.log_score + other.log_score,
+        one.seconds + other.seconds,
+    )
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -165,7 +166,7 @@ def _parts(total: int, n_shards: int | None) -> list[slice]:
     """As many parts as were asked for; else the usual number, of some thousand rows each at least."""
     count = n_shards or max(1, min(USUAL_SHARDS, total // FEWEST_ROWS))
     ends = [total * k // count for k in range(count + 1)]
-    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False) if stop > start]
+    return [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
 
 
 def _table_shards(tables: list[Any], n_shards: int | None) -> list[Shard]:

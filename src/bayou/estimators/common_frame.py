@@ -7,7 +7,7 @@ all that it takes to make features of rows, on any machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -149,8 +149,16 @@ class Encoding:
         return codes if len(self.labels) > 2 else 2.0 * codes - 1.0
 
 
-def begun(estimator: OnlineEstimator, seen: Seen, names: Sequence[str] | None = None) -> OnlineEstimator:
-    """An estimator of these settings that has learnt nothing, in the frame of what was seen."""
+def begun(
+    estimator: OnlineEstimator,
+    seen: Seen,
+    names: Sequence[str] | None = None,
+    keys: Sequence[Hashable] | None = None,
+) -> OnlineEstimator:
+    """An estimator of these settings that has learnt nothing, in the frame of what was seen.
+
+    ``names`` are those of columns, ``keys`` those of dicts.
+    """
     check_kind(estimator)
     model: Any = clone(estimator)
     n_columns = seen.columns.mean.size
@@ -158,10 +166,10 @@ def begun(estimator: OnlineEstimator, seen: Seen, names: Sequence[str] | None = 
     if isinstance(model, OnlineClassifier):
         if len(seen.labels) < 2:
             raise InvalidTarget(f"there must be two classes at least; got {list(seen.labels)}.")
-        model._start(n_columns, _sorted(seen.labels))
+        model._start(n_columns, _sorted(seen.labels), None if keys is None else list(keys))
         model._calibration = None  # it learns from the order of rows
     else:
-        model._start(n_columns)
+        model._start(n_columns, None if keys is None else list(keys))
     check_static(model)
     model.n_features_in_ = n_columns
     if names is not None:
