@@ -104,13 +104,15 @@ def fit(
     shards: int | None = None,
     reading: Reading | None = None,
     progress: Show | bool = False,
+    learner: Any = None,
 ) -> Fitted:
     """Learn a source in shards, which are learnt side by side, and add up what they tell.
 
     ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, or a `TableModel`, in
     which one learner without drift stands for the bank. ``source`` is what `bayou.distributed.sources` has; ``target``
     names the column of tables that estimators of plain numbers learn. ``engine`` is None for local processes, a number
-    of them, "dask", the address of a Dask cluster, or an engine.
+    of them, "dask", the address of a Dask cluster, or an engine. ``shards`` is how many there are to be, where the
+    source does not say; ``learner`` the estimator that learns the rows of a TableModel, if it is not to be the usual.
 
     With a Gaussian likelihood, every correlation and no missing values, one round is exact. Otherwise at most
     ``rounds`` of them refine it, each shard learnt again given what all others tell, until no mean moves by more than
@@ -131,11 +133,11 @@ def fit(
         raise InvalidSpec(f"`tolerance` must be above 0; got {tolerance!r}.")
     show = bar if progress is True else (progress or None)
     parts = shards_of(source, shards, reading)
-    reader, note = _reader(estimator, parts[0], target)
+    reader, note = _reader(estimator, parts[0], target, learner)
     with engine_of(engine) as runs:
         work = _Work(runs, parts, show)
         looked = work.look(reader)
-        model, plan = _planned(estimator, looked)
+        model, plan = _planned(estimator, looked, learner)
         exact = is_exact(plan, looked.seen)
         told, passes, settled = work.refine(plan, 1 if exact else rounds, tolerance)
     first, last = (_finished(model, plan, one, looked) for one in (told[0], told[-1]))
@@ -185,9 +187,8 @@ class _Work:
         shared = self._engine.share(reader)
         stage = Stage("looking ", self._rows, 0, self._show)
         handles = self._engine.map(look, [(shared, shard) for shard in self._shards], stage)
-        counts = self._engine.map(_count, [(handle,) for handle in handles], _silently)
-        self._rows = self._engine.reduce(_listed, counts) if len(counts) > 1 else [self._engine.reduce(join, counts)]
         looked: Looked = self._engine.reduce(join, handles)
+        self._rows = list(looked.rows)
         self.seconds_to_look = stage.seconds
         return looked
 
@@ -226,28 +227,20 @@ class _Work:
         return totals, passes, False
 
 
-def _silently(shard: int) -> None:
-    pass
-
-
-def _count(looked: Looked) -> int:
-    return looked.seen.rows
-
-
-def _listed(one: Any, other: Any) -> list[int]:
-    return [*(one if isinstance(one, list) else [one]), *(other if isinstance(other, list) else [other])]
-
-
 # --- what is learnt
 
 
-def _reader(estimator: Any, first: Shard, target: str | None) -> tuple[Reader, str]:
+def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> tuple[Reader, str]:
     """How the rows are read, by the first of them."""
     if isinstance(estimator, TableModel):
         if target is not None:
             raise InvalidSpec(f"a TableModel has a target, {estimator.target.text!r}; got `target` {target!r}, too.")
+        if learner is not None:
+            check_kind(learner)
         return TableReader(_begun_table(estimator, first)), "one learner without drift, not a bank of many"
     check_kind(estimator)
+    if learner is not None:
+        raise InvalidSpec(f"`learner` is for a TableModel; got {learner!r} beside {estimator!r}.")
     return ArrayReader(not isinstance(estimator, OnlineClassifier), target), ""
 
 
@@ -267,19 +260,21 @@ def _begun_table(given: TableModel, first: Shard) -> TableModel:
     return model
 
 
-def _planned(estimator: Any, looked: Looked) -> tuple[Any, Plan]:
+def _planned(estimator: Any, looked: Looked, learner: Any) -> tuple[Any, Plan]:
     """A model in the frame of all that was seen, and all that it takes to learn a shard."""
-    reader, seen = looked
+    reader, seen = looked.reader, looked.seen
     is_table = isinstance(estimator, TableModel)
     names = None if not is_table else reader.model.layout.names
-    model: Any = begun(STATIC[reader.model.task]() if is_table else estimator, seen, names)
+    if is_table:
+        estimator = STATIC[reader.model.task]() if learner is None else learner
+    model: Any = begun(estimator, seen, names)
     if isinstance(reader, TableReader):
         reader.model._check_labels(np.array(seen.labels, dtype=object))
     elif reader.columns is not None:
         model.feature_names_in_ = np.asarray(reader.columns, dtype=object)
-    learner = model._learner_
-    check_family(learner.posterior)
-    plan = Plan(reader, encoding_of(model), learner.likelihood, learner.posterior, learner.rule, learner.n_features)
+    own = model._learner_
+    check_family(own.posterior)
+    plan = Plan(reader, encoding_of(model), own.likelihood, own.posterior, own.rule, own.n_features)
     return model, plan
 
 

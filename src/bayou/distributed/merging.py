@@ -19,7 +19,6 @@ from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, T
 from bayou.estimators.common_frame import (
     DRIFTS,
     INSTEAD,
-    Moments,
     Seen,
     begun,
     check_static,
@@ -28,6 +27,7 @@ from bayou.estimators.common_frame import (
     target_moments_of,
 )
 from bayou.learner import Learner
+from bayou.numerics.column_moments import Moments
 
 KINDS = (Learner, Bank, TableModel, *INSTEAD)
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from bayou.contracts import Matrix, Vector
 from bayou.distributed.sources import Shard
 from bayou.errors import InvalidFeatures, InvalidSpec, StreamError
-from bayou.estimators.common_frame import Moments, Seen
+from bayou.estimators.common_frame import Seen
 from bayou.estimators.table_model import CLASSES, TableModel
+from bayou.numerics.column_moments import Moments
 from bayou.numerics.files import polars
 from bayou.numerics.table_kinds import as_table, listed
 
@@ -132,10 +133,11 @@ def _laid_out(model: TableModel, layout: Any) -> TableModel:
 
 
 class Looked(NamedTuple):
-    """A reader that knows all values of some rows, and what was seen of them."""
+    """A reader that knows all values of some shards, what was seen of them, and how many rows each has."""
 
     reader: Any
     seen: Seen
+    rows: tuple[int, ...]
 
 
 def look(reader: Reader, shard: Shard) -> Looked:
@@ -148,7 +150,7 @@ def look(reader: Reader, shard: Shard) -> Looked:
         seen = part if seen is None else widened(seen, part.columns.mean.size).joined(part)
     if seen is None:
         raise StreamError("a shard must have rows; got none.")
-    return Looked(reader, seen)
+    return Looked(reader, seen, (seen.rows,))
 
 
 def join(one: Looked, other: Looked) -> Looked:
@@ -157,7 +159,7 @@ def join(one: Looked, other: Looked) -> Looked:
     n_columns = seen.columns.mean.size
     if n_columns < one.seen.columns.mean.size:
         raise StreamError(f"shards must have the same columns, {one.seen.columns.mean.size}; got {n_columns}.")
-    return Looked(reader, widened(one.seen, n_columns).joined(seen))
+    return Looked(reader, widened(one.seen, n_columns).joined(seen), one.rows + other.rows)
 
 
 def widened(seen: Seen, n_columns: int) -> Seen:

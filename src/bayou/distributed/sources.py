@@ -1,6 +1,7 @@
 """Where rows come from, cut into shards: each can be read anywhere, as often as it takes, some rows at a time.
 
-    a file, a folder, a pattern, a list of files    a shard per file; of one Parquet file as many as were asked for
+    a file, a folder, a pattern, a list of files    a shard per file, or as many as were asked for, of neighbours; of
+                                                    one Parquet file as many as were asked for
     a DataFrame or an Array of Dask                 a shard per partition, computed where it is learnt
     a list of tables or streams of Arrow            a shard each
     (X, y) or (X, y, weights)                       as many shards of rows as were asked for
@@ -39,9 +40,9 @@ class Shard(Protocol):
 
 @dataclass(frozen=True)
 class FileShard:
-    """A file, or some rows of one."""
+    """Files, one after another, or some rows of one."""
 
-    path: str
+    paths: tuple[str, ...]
     format: str | None = None
     types: Mapping[str, Any] | None = None
     names: tuple[str, ...] | None = None
@@ -50,12 +51,13 @@ class FileShard:
     def chunks(self) -> Iterator[Any]:
         """Tables."""
         if self.rows is None:
-            yield from open_source(
-                self.path, format=self.format, types=self.types, names=self.names, chunk_rows=CHUNK_ROWS
-            )
+            for path in self.paths:
+                yield from open_source(
+                    path, format=self.format, types=self.types, names=self.names, chunk_rows=CHUNK_ROWS
+                )
             return
         start, count = self.rows
-        scan = polars().scan_parquet(self.path, glob=False)
+        scan = polars().scan_parquet(self.paths[0], glob=False)
         for part in evenly(count, parquet.BLOCK):
             table = scan.slice(start + part.start, part.stop - part.start).collect()
             yield from (table[piece].rechunk() for piece in evenly(len(table), CHUNK_ROWS))
@@ -145,7 +147,8 @@ def _file_shards(source: Any, n_shards: int | None, reading: Reading) -> list[Sh
     if len(found) == 1 and found[0].name.endswith(tuple(parquet.ENDINGS)) and n_shards != 1:
         return _row_shards(found[0], n_shards)
     types = _types_of(found[0], reading)
-    return [FileShard(str(file), reading.format, types, reading.names) for file in found]
+    groups = _parts(len(found), min(n_shards or len(found), len(found)))
+    return [FileShard(tuple(map(str, found[g])), reading.format, types, reading.names) for g in groups]
 
 
 def _types_of(first: Path, reading: Reading) -> Mapping[str, Any] | None:
@@ -159,7 +162,7 @@ def _types_of(first: Path, reading: Reading) -> Mapping[str, Any] | None:
 def _row_shards(file: Path, n_shards: int | None) -> list[Shard]:
     """Parts of one Parquet file."""
     total = int(polars().scan_parquet(file, glob=False).select(polars().len()).collect().item())
-    return [FileShard(str(file), rows=(p.start, p.stop - p.start)) for p in _parts(total, n_shards)]
+    return [FileShard((str(file),), rows=(p.start, p.stop - p.start)) for p in _parts(total, n_shards)]
 
 
 def _parts(total: int, n_shards: int | None) -> list[slice]:

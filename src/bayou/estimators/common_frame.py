@@ -24,6 +24,7 @@ from bayou.estimators.doublings import next_look
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.regressor import OnlineRegressor
+from bayou.numerics.column_moments import Moments, moments_and_missing
 
 DRIFTS = (
     "members of a bank that drift know what is so now, and parts of a stream have no common now. Learn the parts one "
@@ -35,46 +36,6 @@ INSTEAD: dict[type, str] = {
     OnlineRegressor: "OnlineRegressor(posterior=NormalInverseGamma(10.0))",
     OnlineCounter: "OnlineCounter(likelihood=Poisson())",
 }
-
-
-class Moments(NamedTuple):
-    """Per column: weight, mean and summed squared deviations of the values that are there."""
-
-    weight: Vector
-    mean: Vector
-    squares: Vector
-
-    @classmethod
-    def none(cls, n_columns: int) -> Moments:
-        """Of no rows."""
-        return cls(*(np.zeros(n_columns) for _ in cls._fields))
-
-    @classmethod
-    def of(cls, rows: Matrix, weights: Vector | None = None) -> Moments:
-        """Of rows, in which NaN is a value that is missing."""
-        known = ~np.isnan(rows)
-        counts = known if weights is None else known * weights[:, None]
-        weight = counts.sum(axis=0, dtype=np.float64)
-        safe = np.where(weight > 0.0, weight, 1.0)
-        told = np.where(known, rows, 0.0)
-        mean = (counts * told).sum(axis=0) / safe
-        return cls(weight, mean, (counts * np.where(known, rows - mean, 0.0) ** 2).sum(axis=0))
-
-    def joined(self, other: Moments) -> Moments:
-        """Of the rows of both."""
-        weight = self.weight + other.weight
-        share = other.weight / np.where(weight > 0.0, weight, 1.0)
-        step = other.mean - self.mean
-        mean = np.where(self.weight > 0.0, self.mean + share * step, other.mean)
-        return Moments(weight, mean, self.squares + other.squares + self.weight * share * step**2)
-
-    def without(self, part: Moments) -> Moments:
-        """Of the other rows, where a part is of some of them."""
-        weight = np.maximum(self.weight - part.weight, 0.0)
-        safe = np.where(weight > 0.0, weight, 1.0)
-        mean = np.where(weight > 0.0, (self.weight * self.mean - part.weight * part.mean) / safe, 0.0)
-        apart = weight * part.weight / np.where(self.weight > 0.0, self.weight, 1.0) * (part.mean - mean) ** 2
-        return Moments(weight, mean, np.where(weight > 0.0, np.maximum(self.squares - part.squares - apart, 0.0), 0.0))
 
 
 class Seen(NamedTuple):
@@ -92,12 +53,12 @@ class Seen(NamedTuple):
     def of(cls, rows: Matrix, targets: NDArray[Any], weights: Vector | None, are_numbers: bool) -> Seen:
         """Of some rows."""
         weight = float(len(rows)) if weights is None else float(weights.sum())
-        missing, columns = int(np.isnan(rows).sum()), Moments.of(rows, weights)
+        columns, missing = moments_and_missing(rows, weights)
         if not are_numbers:
             return cls(len(rows), weight, missing, columns, Moments.none(1), 0.0, tuple(np.unique(targets).tolist()))
         values = np.asarray(targets, dtype=np.float64)
         largest = float(values.max()) if values.size else -math.inf
-        return cls(len(rows), weight, missing, columns, Moments.of(values[:, None], weights), largest, ())
+        return cls(len(rows), weight, missing, columns, moments_and_missing(values[:, None], weights)[0], largest, ())
 
     def joined(self, other: Seen) -> Seen:
         """Of the rows of both."""
