@@ -5,6 +5,7 @@
     a DataFrame or an Array of Dask                 a shard per partition, computed where it is learnt
     a list of tables or streams of Arrow            a shard each
     (X, y) or (X, y, weights)                       as many shards of rows as were asked for
+    a list of shards of your own                    what has `chunks`, as `Shard` says
 
 How rows are cut depends on the source alone, never on how many workers there are.
 """
@@ -126,6 +127,8 @@ def shards_of(source: Any, n_shards: int | None = None, reading: Reading | None 
     if isinstance(source, Sequence) and source:
         if all(isinstance(part, (str, os.PathLike)) for part in source):
             return _file_shards(source, n_shards, reading or Reading())
+        if all(hasattr(part, "chunks") for part in source):
+            return list(source)
         if all(arrow.is_table(part) for part in source):
             return _table_shards(list(source), n_shards)
     raise InvalidSpec(
