@@ -59,7 +59,9 @@ def test_a_gaussian_is_that_of_the_normal_equations() -> None:
     fitted = here(REGRESSOR, (X, NUMBERS), shards=7)
     learner = fitted.model._learner_
     np.testing.assert_allclose(learner.belief.mean, mean, rtol=1e-11)
-    np.testing.assert_allclose(learner.posterior.covariance(learner.belief), np.linalg.inv(precision), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        learner.posterior.covariance(learner.belief), np.linalg.inv(precision), rtol=1e-10, atol=1e-14
+    )
     spread = features @ (50.0 * np.eye(5)) @ features.T + 4.0 * np.eye(len(X))
     _, log_determinant = np.linalg.slogdet(2.0 * np.pi * spread)
     evidence = -0.5 * (log_determinant + NUMBERS @ np.linalg.solve(spread, NUMBERS))
@@ -311,7 +313,13 @@ def test_progress_is_told() -> None:
     [
         (OnlineClassifier(), (X, LABELS), {}, InvalidSpec, "in the order of time"),
         (OnlineRegressor(), (X, NUMBERS), {}, InvalidSpec, r"NormalInverseGamma\(10.0\)"),
-        (OnlineClassifier(posterior="auto", likelihood=Logistic()), (X, np.zeros(3000)), {}, InvalidTarget, "two class"),
+        (
+            OnlineClassifier(posterior="auto", likelihood=Logistic()),
+            (X, np.zeros(3000)),
+            {},
+            InvalidTarget,
+            "two class",
+        ),
         (CLASSIFIER, (X, LABELS[:-1]), {}, InvalidSpec, "one target"),
         (CLASSIFIER, (X,), {}, InvalidSpec, "1 arrays"),
         (CLASSIFIER, 7, {}, InvalidSpec, "`source`"),

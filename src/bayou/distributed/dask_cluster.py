@@ -18,7 +18,8 @@ MISSING = 'shards on Dask need distributed, which is missing: pip install "bayou
 class DaskCluster:
     """Workers of Dask: of a scheduler at an ``address``, of a client that you have, or new ones on this machine.
 
-    New ones are so many processes as ``workers`` says, of one thread each, and they end with the work.
+    New ones are so many processes as ``workers`` says, of one thread each, and they end with the work, or with the
+    ``with`` block that it is in.
     """
 
     def __init__(self, address: Any = None, workers: int = 2) -> None:
@@ -27,12 +28,16 @@ class DaskCluster:
         self._address, self.n_workers = address, workers
         self._client: Any = None
         self._cluster: Any = None
+        self._users = 0
 
     def __enter__(self) -> Self:
         try:
             import distributed  # noqa: PLC0415  # an extra
         except ImportError as error:
             raise ImportError(MISSING) from error
+        self._users += 1
+        if self._client is not None:
+            return self
         if isinstance(self._address, distributed.Client):
             self._client = self._address
         elif self._address is not None:
@@ -43,7 +48,7 @@ class DaskCluster:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
             )
             self._client = distributed.Client(self._cluster)
         self.n_workers = len(self._client.scheduler_info()["workers"]) or self.n_workers
@@ -52,6 +57,9 @@ class DaskCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._users -= 1
+        if self._users:
+            return
         if self._client is not self._address:
             self._client.close()
         if self._cluster is not None:

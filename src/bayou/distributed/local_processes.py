@@ -31,7 +31,7 @@ class LocalProcesses:
     """Local worker processes; there is nothing to install.
 
     ``workers`` is how many; by default as many as there are processors, up to one per shard. Results of tasks are kept
-    here, in the process that asks.
+    here, in the process that asks. In a ``with`` block workers stay from one fit to the next; else each starts its own.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -39,16 +39,20 @@ class LocalProcesses:
             raise InvalidSpec(f"`workers` must be a whole number, at least 1; got {workers!r}.")
         self.n_workers = workers or os.cpu_count() or 1
         self._workers: list[_Worker] = []
+        self._users = 0
 
     def __enter__(self) -> Self:
+        self._users += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for worker in self._workers:
-            worker.end()
-        self._workers = []
+        self._users -= 1
+        if not self._users or kind is not None:  # what is under way would be heard by the next who asks
+            for worker in self._workers:
+                worker.end()
+            self._workers = []
 
     def share(self, value: Any) -> Any:
         """The value itself."""
