@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def counts(X: NDArray[np.float64], seed: int = 3) -> NDArray[np.int64]:
 def cut(X: Any, y: Any, places: list[int]) -> list[Shard]:
     """Shards between these places."""
     ends = [0, *places, len(X)]
-    return [ArrayShard((X[a:b], y[a:b])) for a, b in zip(ends, ends[1:], strict=False)]
+    return [ArrayShard((X[a:b], y[a:b])) for a, b in pairwise(ends)]
 
 
 def belief_bytes(model: Any) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,10 @@ REGRESSOR = OnlineRegressor(posterior=FullGaussian(50.0), likelihood=Gaussian(4.
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+    """Of a cluster as the engine starts it where it is told of none."""
+    with DaskCluster(workers=2) as engine:
+        yield engine._client
+    assert engine._client is None
 
 
 def pids(client: Any) -> list[int]:
@@ -55,6 +51,8 @@ def test_it_is_the_same_to_the_bit(client: Any) -> None:
 
 
 def test_an_address_is_enough(client: Any) -> None:
+    with pytest.raises(InvalidSpec, match="there must be a Dask scheduler at 'nowhere'"), DaskCluster("nowhere"):
+        pass
     told: list[Any] = []
     fitted = fit(CLASSIFIER, SHARDS, engine=client.scheduler.address, progress=told.append, rounds=1)
     assert fitted.rows == len(X)
@@ -109,11 +107,3 @@ def test_a_worker_that_is_killed_between_rounds_takes_what_it_kept_with_it(clien
     fitted = fit(CLASSIFIER, SHARDS, engine=DaskCluster(client), progress=kill)
     assert killed
     assert made.belief_bytes(fitted.model) == expected()
-
-
-def test_a_cluster_of_its_own_and_none_at_all() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        fitted = fit(REGRESSOR, made.cut(X, NUMBERS, [900]), engine=DaskCluster(workers=1))
-    here = fit(REGRESSOR, made.cut(X, NUMBERS, [900]), engine=InProcess())
-    assert made.belief_bytes(fitted.model) == made.belief_bytes(here.model)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bayou import Logistic, OnlineClassifier
 from bayou.distributed import DaskCluster, InProcess, LocalProcesses, WorkerDied, fit
 from bayou.distributed.engines import engine_of, tree
 from bayou.errors import InvalidSpec
-from tests.distributed import made
+from tests.distributed import made, tasks
 
 X = made.rows(2000)
 LABELS = made.labels(X)
@@ -29,13 +28,6 @@ CLASSIFIER = OnlineClassifier(likelihood=Logistic())
 def expected() -> bytes:
     """What is believed when all shards are learnt in this process."""
     return made.belief_bytes(fit(CLASSIFIER, SHARDS, engine=InProcess()).model)
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[LocalProcesses]:
-    """Two processes, which stay."""
-    with LocalProcesses(2) as engine:
-        yield engine
 
 
 def joined(a: str, b: str) -> str:
@@ -54,52 +46,62 @@ def test_a_tree_has_a_part_at_least() -> None:
         tree(joined, [])
 
 
-def test_any_number_of_processes_gives_the_same_bits(two: LocalProcesses, expected: bytes) -> None:
-    for engine in (1, two, two):
+def test_processes_that_are_killed_change_no_bit(tmp_path: Path, expected: bytes) -> None:
+    with LocalProcesses(2) as engine:
+        fitted = fit(CLASSIFIER, made.deadly(SHARDS, 2, tmp_path), engine=engine)
+        assert not list(tmp_path.iterdir())  # somebody died
+        assert made.belief_bytes(fitted.model) == expected
+        engine._workers.pop().end()
+        engine.n_workers = 1
         assert made.belief_bytes(fit(CLASSIFIER, SHARDS, engine=engine).model) == expected
-    assert len(two._workers) == 2  # which wait for more
+        assert len(engine._workers) == 1  # which waits for more
+    assert not engine._workers
 
 
-def test_a_process_that_is_killed_is_replaced(two: LocalProcesses, tmp_path: Path, expected: bytes) -> None:
-    shards = made.deadly(SHARDS, 2, tmp_path)
-    fitted = fit(CLASSIFIER, shards, engine=two)
-    assert not list(tmp_path.iterdir())  # somebody died
-    assert made.belief_bytes(fitted.model) == expected
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_the_order_of_the_tasks(workers: int) -> None:
+    done: list[int] = []
+    with LocalProcesses(workers) as engine:
+        assert engine.map(tasks.square, [(n,) for n in range(7)], done.append) == [n * n for n in range(7)]
+    assert sorted(done) == list(range(7))
 
 
-def test_a_process_that_is_killed_from_outside_is_replaced(two: LocalProcesses, expected: bytes) -> None:
-    killed = []
+def test_a_process_that_is_killed_from_outside_is_replaced() -> None:
+    killed: list[Any] = []
+    with LocalProcesses(2) as engine:
 
-    def kill(progress: Any) -> None:
-        if progress.stage.strip() == "round 2" and not killed:
-            process = two._workers[0]._process
-            killed.append(process.pid)
-            os.kill(process.pid, signal.SIGKILL)
+        def kill(task: int) -> None:
+            if not killed:
+                killed.append(engine._workers[0]._process.pid)
+                os.kill(killed[0], signal.SIGKILL)
 
-    fitted = fit(CLASSIFIER, SHARDS, engine=two, progress=kill)
-    assert killed
-    assert made.belief_bytes(fitted.model) == expected
-
-
-def test_a_shard_that_kills_whoever_reads_it_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WorkerDied, match="shard 1 ended 3 processes"):
-        fit(CLASSIFIER, made.deadly(SHARDS[:2], 1, tmp_path, lives=9), engine=1)
+        assert engine.map(tasks.slowly, [(n,) for n in range(9)], kill) == [n * n for n in range(9)]
+        assert killed[0] not in [worker._process.pid for worker in engine._workers]
 
 
-def test_what_goes_wrong_in_a_worker_is_raised_here(two: LocalProcesses) -> None:
-    with pytest.raises(OSError, match="the disk is gone"):
-        fit(CLASSIFIER, [*SHARDS[:2], made.BrokenShard()], engine=two)
-    assert not two._workers
+def test_a_task_that_kills_whoever_takes_it_is_named(tmp_path: Path) -> None:
+    for life in range(9):
+        (tmp_path / f"life-{life}").touch()
+    with (
+        pytest.raises(WorkerDied, match="shard 1 ended 3 processes, the last with code -9"),
+        LocalProcesses(2) as engine,
+    ):
+        engine.map(tasks.dies, [(str(tmp_path / "none"), 0), (str(tmp_path), 1)], lambda task: None)
+
+
+def test_what_goes_wrong_in_a_worker_is_raised_here() -> None:
+    with LocalProcesses(2) as engine:
+        with pytest.raises(OSError, match="the disk is gone"), engine:
+            engine.map(tasks.fails, [(n,) for n in range(5)], lambda task: None)
+        assert engine.map(tasks.square, [(3,)], lambda task: None) == [9]  # by others, who have nothing left to say
 
 
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path, root: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import numpy as np\n"
-        "from bayou import Gaussian, FullGaussian, OnlineRegressor\n"
-        "from bayou.distributed import fit\n"
-        "model = OnlineRegressor(likelihood=Gaussian(), posterior=FullGaussian())\n"
-        "fit(model, (np.eye(9), np.arange(9.0)), engine=1)\n"
+        "from bayou.distributed import LocalProcesses\n"
+        "with LocalProcesses(1) as engine:\n"
+        "    engine.map(abs, [(-1,)], print)\n"
     )
     environment = os.environ | {"PYTHONPATH": str(root / "src")}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)

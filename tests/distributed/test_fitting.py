@@ -59,9 +59,8 @@ def test_a_gaussian_is_that_of_the_normal_equations() -> None:
     fitted = here(REGRESSOR, (X, NUMBERS), shards=7)
     learner = fitted.model._learner_
     np.testing.assert_allclose(learner.belief.mean, mean, rtol=1e-11)
-    np.testing.assert_allclose(
-        learner.posterior.covariance(learner.belief), np.linalg.inv(precision), rtol=1e-10, atol=1e-14
-    )
+    covariance = learner.posterior.covariance(learner.belief)
+    np.testing.assert_allclose(covariance, np.linalg.inv(precision), rtol=1e-10, atol=1e-14)
     spread = features @ (50.0 * np.eye(5)) @ features.T + 4.0 * np.eye(len(X))
     _, log_determinant = np.linalg.slogdet(2.0 * np.pi * spread)
     evidence = -0.5 * (log_determinant + NUMBERS @ np.linalg.solve(spread, NUMBERS))

@@ -12,16 +12,22 @@ in_process       no workers
 local_processes  processes of this machine
 dask_cluster     Dask, on this machine or elsewhere
 progress         how far the work is
+
+Names are resolved when they are first used: a worker loads what its tasks need.
 """
 
-from bayou.distributed.dask_cluster import DaskCluster
-from bayou.distributed.engines import Engine
-from bayou.distributed.fitting import Fitted, Move, Round, fit
-from bayou.distributed.in_process import InProcess
-from bayou.distributed.local_processes import LocalProcesses, WorkerDied
-from bayou.distributed.merging import merge, subtract
-from bayou.distributed.progress import Progress, bar
-from bayou.distributed.sources import Reading, shards_of
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayou.distributed.dask_cluster import DaskCluster
+    from bayou.distributed.engines import Engine
+    from bayou.distributed.fitting import Fitted, Move, Round, fit
+    from bayou.distributed.in_process import InProcess
+    from bayou.distributed.local_processes import LocalProcesses, WorkerDied
+    from bayou.distributed.merging import merge, subtract
+    from bayou.distributed.progress import Progress, bar
+    from bayou.distributed.sources import Reading, shards_of
 
 __all__ = [
     "DaskCluster",
@@ -40,3 +46,27 @@ __all__ = [
     "shards_of",
     "subtract",
 ]
+
+_NAMES = {
+    "dask_cluster": "DaskCluster",
+    "engines": "Engine",
+    "fitting": "Fitted Move Round fit",
+    "in_process": "InProcess",
+    "local_processes": "LocalProcesses WorkerDied",
+    "merging": "merge subtract",
+    "progress": "Progress bar",
+    "sources": "Reading shards_of",
+}
+_HOMES = {name: f"bayou.distributed.{home}" for home, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'bayou.distributed' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -132,7 +132,7 @@ def _settings(model: Any) -> dict[str, Any]:
             raise InvalidSpec(f"hashed rows cannot be merged yet; got {model!r}.")
         if model.waiting:
             raise InvalidSpec(f"a model must not wait for targets; got one that waits for {len(model.waiting)}.")
-        told = {"target": model.target.text, "task": model.task, "weight": model.weight, "encoder": model.encoder}
+        told = {"target": model.target.text, "task": model.task, "weight": model.weight, "TableEncoder": model.encoder}
         return {**told, "kinds of columns": model.kinds(), **_settings(model.estimator)}
     if not model._begun():
         raise InvalidSpec(f"a model must have learnt something; got {model!r}.")
