@@ -69,9 +69,8 @@ def numbers(source: str, engine: Any) -> None:
         means, spreads = both(one.model, many.model)
         apart = np.abs(means[1] - means[0]) / spreads[0]
         ratio = np.abs(spreads[1] / spreads[0] - 1.0)
-        print(
-            f"{learner.posterior}: mean {apart.max():.1e} deviations, deviation {ratio.max():.1e}; exact: {many.exact}"
-        )
+        print(f"{learner.posterior}: exact: {many.exact}")
+        print(f"  means within {apart.max():.1e} deviations, deviations within {ratio.max():.1e}")
 
 
 def classes(source: str, engine: Any, learner: Any, held_out: Any) -> None:
@@ -87,8 +86,8 @@ def classes(source: str, engine: Any, learner: Any, held_out: Any) -> None:
         ratio = np.abs(spreads[1] / spreads[0] - 1.0).max()
         apart = (np.abs(means[1] - means[0]) / spreads[0]).max()
         print(
-            f"  {rounds} round(s): {off:.6f} ({100 * (off / loss - 1.0):+.4f} %), deviations within {100 * ratio:.2f} %, "
-            f"means within {apart:.2f} deviations; last moved {many.rounds[-1].moved}"
+            f"  {rounds} round(s): {off:.6f} ({100 * (off / loss - 1.0):+.4f} %), "
+            f"deviations within {100 * ratio:.2f} %, means within {apart:.2f} deviations; last moved {many.rounds[-1].moved}"
         )
 
 

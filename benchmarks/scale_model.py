@@ -74,11 +74,8 @@ def simulated(
 
 def _one_round(job: Job, workers: int, costs: Costs, spread: float, rate: float, rng: np.random.Generator) -> float:
     alone = job.shard_seconds(costs)
-    left, kept, dies = (
-        job.shards,
-        [0] * workers,
-        rng.exponential(1.0 / rate, workers) if rate else np.full(workers, np.inf),
-    )
+    left, kept = job.shards, [0] * workers
+    dies = rng.exponential(1.0 / rate, workers) if rate else np.full(workers, np.inf)
     free = [(0.0, worker) for worker in range(workers)]
     heapq.heapify(free)
     busy: list[tuple[float, int]] = []  # until when, by whom

