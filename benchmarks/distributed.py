@@ -54,13 +54,13 @@ def flights(data: Path, workers: int) -> None:
             rows = told[len(told) * part // PARTS : len(told) * (part + 1) // PARTS]
             rows.write_parquet(Path(name) / f"part-{part:02d}.parquet")
         source = str(Path(name) / "part-*.parquet")
-        numbers(source, engine)
+        numbers(source, engine, held_out)
         for likelihood in (Logistic(), Probit()):
             classes(source, engine, OnlineClassifier(likelihood=likelihood), held_out)
 
 
-def numbers(source: str, engine: Any) -> None:
-    """How far the parts are from one pass: means in deviations, deviations as fractions."""
+def numbers(source: str, engine: Any, held_out: Any) -> None:
+    """How far the parts are from one pass: in what they predict, and in every weight."""
     for learner in (
         OnlineRegressor(posterior=FullGaussian(10.0), likelihood=Gaussian(1000.0)),
         OnlineRegressor(posterior=NormalInverseGamma(prior_variance=10.0)),
@@ -69,8 +69,16 @@ def numbers(source: str, engine: Any) -> None:
         means, spreads = both(one.model, many.model)
         apart = np.abs(means[1] - means[0]) / spreads[0]
         ratio = np.abs(spreads[1] / spreads[0] - 1.0)
+        said = [model.model.predict(held_out) for model in (one, many)]
+        off = np.abs(said[1].mean - said[0].mean).max() / held_out["delay"].std()
+        wider = np.abs(np.sqrt(said[1].variance / said[0].variance) - 1.0).max()
         print(f"{learner.posterior}: exact: {many.exact}")
-        print(f"  means within {apart.max():.1e} deviations, deviations within {ratio.max():.1e}")
+        print(f"  predictions within {off:.1e} deviations of the delay, their deviations within {wider:.1e}")
+        largest = (np.abs(means[1] - means[0]) / np.abs(means[0]).max()).max()
+        print(
+            f"  means within {apart.max():.1e} deviations, or {largest:.1e} of the largest; "
+            f"deviations within {ratio.max():.1e}"
+        )
 
 
 def classes(source: str, engine: Any, learner: Any, held_out: Any) -> None:
@@ -87,7 +95,8 @@ def classes(source: str, engine: Any, learner: Any, held_out: Any) -> None:
         apart = (np.abs(means[1] - means[0]) / spreads[0]).max()
         print(
             f"  {rounds} round(s): {off:.6f} ({100 * (off / loss - 1.0):+.4f} %), "
-            f"deviations within {100 * ratio:.2f} %, means within {apart:.2f} deviations; last moved {many.rounds[-1].moved}"
+            f"deviations within {100 * ratio:.2f} %, means within {apart:.2f} deviations; "
+            f"the last moved {many.rounds[-1].moved}"
         )
 
 
