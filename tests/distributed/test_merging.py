@@ -10,6 +10,7 @@ import pytest
 
 from bayou import (
     Bank,
+    BayesianCCA,
     DiagonalGaussian,
     FullGaussian,
     Gaussian,
@@ -259,3 +260,23 @@ def test_rules_must_be_the_same() -> None:
     other = Learner(Gaussian(4.0), FullGaussian(50.0), Linearized(), 4)
     with pytest.raises(InvalidSpec, match="same rule"):
         merge(learner(X, NUMBERS), other)
+
+
+def test_two_views_are_merged_exactly() -> None:
+    views = np.column_stack([NUMBERS, X[:, 0] + NUMBERS])
+    whole = BayesianCCA().fit(X, views)
+    parts = [BayesianCCA().fit(X[third], views[third]) for third in THIRDS]
+    both = merge(*parts)
+    assert both.n_examples_ == 3000
+    np.testing.assert_allclose(both.correlations_, whole.correlations_, rtol=1e-10)
+    rest = subtract(both, parts[0])
+    np.testing.assert_allclose(rest.correlations_, BayesianCCA().fit(X[1000:], views[1000:]).correlations_, rtol=1e-8)
+    np.testing.assert_allclose(rest.x_mean_, X[1000:].mean(axis=0), rtol=1e-10)
+    with pytest.raises(InvalidSpec, match="columns of both views"):
+        merge(whole, BayesianCCA().fit(X[:, :3], views))
+    with pytest.raises(InvalidSpec, match="forgets"):
+        merge(*(BayesianCCA(half_life=50.0).fit(X[third], views[third]) for third in THIRDS))
+    with pytest.raises(ImproperBelief, match="nothing would be left"):
+        subtract(whole, whole)
+    with pytest.raises(ImproperBelief, match="never learnt"):
+        subtract(whole, BayesianCCA().fit(9.0 * X[:2000], views[:2000]))

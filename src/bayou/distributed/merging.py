@@ -15,7 +15,7 @@ from bayou.distributed.naturals import added, log_partition, prior_of, taken, wr
 from bayou.distributed.readers import placed
 from bayou.distributed.retelling import Learnt, in_units, learnt_by, told_in, with_classes
 from bayou.errors import ImproperBelief, InvalidSpec, StreamError
-from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
+from bayou.estimators import BayesianCCA, OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
 from bayou.estimators.common_frame import (
     DRIFTS,
     INSTEAD,
@@ -27,9 +27,10 @@ from bayou.estimators.common_frame import (
     target_moments_of,
 )
 from bayou.learner import Learner
+from bayou.mixtures import two_views
 from bayou.numerics.column_moments import Moments
 
-KINDS = (Learner, Bank, TableModel, *INSTEAD)
+KINDS = (Learner, Bank, TableModel, BayesianCCA, *INSTEAD)
 
 
 def merge(*models: Any) -> Any:
@@ -65,6 +66,8 @@ def merge(*models: Any) -> Any:
         return _combined(total, [(1.0, learnt_by(one)) for one in models])
     if isinstance(first, TableModel):
         return _merged_tables(models)
+    if isinstance(first, BayesianCCA):
+        return reduce(_merged_views, models)
     places = _places(models)
     return _merged_estimators(models, places, keys=_joined_names(models) or None)
 
@@ -93,6 +96,8 @@ def subtract(whole: Any, part: Any) -> Any:
         rest.n_rows = whole.n_rows - part.n_rows
         return rest
     _check_part(whole.n_examples_, part.n_examples_)
+    if isinstance(whole, BayesianCCA):
+        return _views_without(whole, part)
     names = list(whole._names)
     for name in part._names:
         if name not in whole._names:
@@ -136,6 +141,8 @@ def _settings(model: Any) -> dict[str, Any]:
         return {**told, "kinds of columns": model.kinds(), **_settings(model.estimator)}
     if not model._begun():
         raise InvalidSpec(f"a model must have learnt something; got {model!r}.")
+    if isinstance(model, BayesianCCA):
+        return _settings_of_views(model)
     check_static(model)
     settings = dict(model.get_params(deep=False))
     settings |= {"posterior": model._learner_.posterior, "likelihood": model._learner_.likelihood}
@@ -323,3 +330,36 @@ def _merged_tables(models: Sequence[TableModel]) -> TableModel:
     merged.estimator = _merged_estimators([model.estimator for model in models], places, names=both.layout.names)
     merged.n_rows = sum(model.n_rows for model in models)
     return merged
+
+
+# --- two views: moments, which add up as they are
+
+
+def _settings_of_views(model: Any) -> dict[str, Any]:
+    if model.half_life is not None:
+        raise InvalidSpec(f"a model that forgets knows what is so now, and parts have no common now; got {model!r}.")
+    views = {"columns of both views": (model._n_x, model._moments.mean.size - model._n_x)}
+    return {**model.get_params(deep=False), **views, "names": (model._x_names, model._y_names)}
+
+
+def _of_views(like: Any, moments: two_views.Moments, n_rows: int) -> Any:
+    other = type(like).from_state(like.to_state())
+    other._moments, other._n_rows, other._solved = moments, n_rows, None
+    return other
+
+
+def _merged_views(one: Any, other: Any) -> Any:
+    return _of_views(one, two_views.merged(one._moments, other._moments), one._n_rows + other._n_rows)
+
+
+def _views_without(whole: Any, part: Any) -> Any:
+    weight = whole._moments.weight - part._moments.weight
+    if not weight > 0.0:
+        raise ImproperBelief("nothing would be left: the part is all of the whole.")
+    mean = (whole._moments.weight * whole._moments.mean - part._moments.weight * part._moments.mean) / weight
+    rest = two_views.Moments(weight, mean, np.zeros_like(whole._moments.scatter))
+    apart = two_views.merged(rest, part._moments).scatter - part._moments.scatter  # by the distance of their means
+    scatter = whole._moments.scatter - part._moments.scatter - apart
+    if not np.all(np.diag(scatter) >= -1e-9 * np.diag(whole._moments.scatter)):
+        raise ImproperBelief("the part varies more than the whole: it was never learnt.")
+    return _of_views(whole, rest._replace(scatter=scatter), whole._n_rows - part._n_rows)
