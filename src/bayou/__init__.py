@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayou.bank import Bank
     from bayou.contracts import SparseRows
+    from bayou.distributed import merge, subtract
     from bayou.encoders import (
         Additive,
         CubicSplines,
@@ -196,6 +197,7 @@ __all__ = [
     "Waves",
     "column_types",
     "load",
+    "merge",
     "open_source",
     "read_arrow",
     "read_csv",
@@ -205,12 +207,14 @@ __all__ = [
     "read_parquet",
     "read_vw",
     "save",
+    "subtract",
 ]
 
 _NAMES = {
     "bank": "Bank",
     "calibration": "Calibration",
     "contracts": "SparseRows",
+    "distributed": "merge subtract",
     "encoders": "Additive CubicSplines Fourier Hashing PiecewiseLinear Polynomials RadialFunctions RandomFourier "
     "SparseEncoder Standardizer TableEncoder TensorProduct UserFunctions",
     "estimators": "BayesianCCA BinaryFactorAnalysis Budget ConformalClassifier ConformalRegressor HarmonyMixture "

@@ -82,6 +82,17 @@ def learn(
         typer.Option("--predictions", "-p", help="Write what was said of each row here.", show_default=False),
     ] = None,
     test_only: Annotated[bool, typer.Option("--test-only", "-t", help="Predict and score, learn nothing.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Learn the files side by side, by so many processes.", show_default=False)
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="The same on Dask: the address of a scheduler, or local.", show_default=False),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="How many parts workers take the source in.", show_default=False)
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Of refinement, at most, by workers.")] = 3,
     json: Json = False,
     quiet: Quiet = False,
     learning_rate: Rate = None,
@@ -119,6 +130,11 @@ def learn(
             json=json,
             quiet=quiet,
         )
+        if workers is not None or dask is not None:
+            from bayou.cli.shards import Workers  # noqa: PLC0415
+            from bayou.cli.shards import run as run_shards  # noqa: PLC0415
+
+            raise typer.Exit(run_shards(asked, Workers(workers, dask, shards, rounds)))
         raise typer.Exit(run(asked))
 
 
@@ -238,6 +254,22 @@ def bench(
             json=json,
         )
         run(asked, rows)
+
+
+@app.command()
+def merge(
+    models: Annotated[list[str], typer.Argument(help="Model files, of different rows.", show_default=False)],
+    output: Annotated[str, typer.Option("--output", "-o", help="The model file to write.", show_default=False)],
+    subtract: Annotated[
+        bool, typer.Option("--subtract", help="Take the others away from the first, which has learnt their rows, too.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """What models that learnt different rows know together; or, with --subtract, one without a part of its rows."""
+    with told_in_one_line():
+        from bayou.cli.merge import run  # noqa: PLC0415
+
+        run(models, output, subtract, quiet)
 
 
 @app.command()

@@ -132,6 +132,34 @@ class TableLayout:
                 known[value] = len(self.names)
                 self.names.append(_told(source, value, number))
 
+    def joined(self, other: TableLayout) -> tuple[TableLayout, NDArray[np.intp]]:
+        """This layout with the values that another, begun by the same rows, has seen; and where the features of the
+        other lie in it. What is beyond the values that have columns of their own falls to buckets.
+        """
+        if self.kinds != other.kinds or self.clocks != other.clocks or self.pairs != other.pairs:
+            raise StreamError(f"tables must be laid out alike, {self.kinds}; got {other.kinds}.")
+        both = copy(self)
+        both.names, both.buckets = list(self.names), dict(self.buckets)
+        both.categories = {name: dict(known) for name, known in self.categories.items()}
+        places = np.arange(len(other.names))
+        for name, source, number in self._categories():
+            known = both.categories.setdefault(name, {})
+            for value, place in other.categories.get(name, {}).items():
+                if value not in known and name not in both.buckets and len(known) >= MOST_INDEXED:
+                    both._begin_buckets(name)
+                if value not in known and name not in both.buckets:
+                    known[value] = len(both.names)
+                    both.names.append(_told(source, value, number))
+                places[place] = known.get(value, -1)
+                if places[place] < 0:
+                    places[place] = both.buckets[name] + hash_bytes(value.encode()) % BUCKETS
+            if name in other.buckets:
+                if name not in both.buckets:
+                    both._begin_buckets(name)
+                buckets = np.arange(BUCKETS)
+                places[other.buckets[name] + buckets] = both.buckets[name] + buckets
+        return both, places
+
     def _begin_buckets(self, name: str) -> None:
         self.buckets[name] = len(self.names)
         self.names += [f"{name} #{bucket}" for bucket in range(BUCKETS)]

@@ -1,0 +1,72 @@
+"""Beyond one machine: shards are learnt side by side, and what they tell adds up.
+
+fitting          fit: look at all of a source once, learn its shards, add up, refine in rounds
+merging          merge, subtract: models as values
+sources          where rows come from, cut into shards
+readers          from what a shard gives to rows of numbers and targets
+shards           what the rows of one shard tell
+retelling        what a model has learnt, in the columns and units of another
+naturals         beliefs in natural parameters, where what was learnt adds up
+engines          what runs shards: a protocol, and the tree by which results become one
+in_process       no workers
+local_processes  processes of this machine
+dask_cluster     Dask, on this machine or elsewhere
+progress         how far the work is
+
+Names are resolved when they are first used: a worker loads what its tasks need.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayou.distributed.dask_cluster import DaskCluster
+    from bayou.distributed.engines import Engine
+    from bayou.distributed.fitting import Fitted, Move, Round, fit
+    from bayou.distributed.in_process import InProcess
+    from bayou.distributed.local_processes import LocalProcesses, WorkerDied
+    from bayou.distributed.merging import merge, subtract
+    from bayou.distributed.progress import Progress, bar
+    from bayou.distributed.sources import Reading, shards_of
+
+__all__ = [
+    "DaskCluster",
+    "Engine",
+    "Fitted",
+    "InProcess",
+    "LocalProcesses",
+    "Move",
+    "Progress",
+    "Reading",
+    "Round",
+    "WorkerDied",
+    "bar",
+    "fit",
+    "merge",
+    "shards_of",
+    "subtract",
+]
+
+_NAMES = {
+    "dask_cluster": "DaskCluster",
+    "engines": "Engine",
+    "fitting": "Fitted Move Round fit",
+    "in_process": "InProcess",
+    "local_processes": "LocalProcesses WorkerDied",
+    "merging": "merge subtract",
+    "progress": "Progress bar",
+    "sources": "Reading shards_of",
+}
+_HOMES = {name: f"bayou.distributed.{home}" for home, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'bayou.distributed' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,304 @@
+"""Learn a source in shards: look at all of it once, learn each shard in the common frame, add up; refine in rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.contracts import Vector
+from bayou.distributed.engines import Engine, engine_of
+from bayou.distributed.naturals import (
+    FULL,
+    added,
+    check_family,
+    log_partition,
+    n_bytes,
+    prior_of,
+    write,
+)
+from bayou.distributed.progress import Show, Stage, bar
+from bayou.distributed.readers import ArrayReader, Looked, Reader, TableReader, join, look
+from bayou.distributed.shards import Plan, Told, join_told, learn_shard, one_thread
+from bayou.distributed.sources import Reading, Shard, shards_of
+from bayou.errors import ImproperBelief, InvalidSpec
+from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
+from bayou.estimators.common_frame import Seen, begun, check_kind, encoding_of
+from bayou.learner import Learner
+from bayou.likelihoods import Gaussian, Logistic, Poisson
+from bayou.numerics.table_kinds import as_table
+from bayou.posteriors import NormalInverseGamma
+
+FIRST_ROWS = 16_384  # that columns are found out from
+# Without drift: parts of a stream have no common now.
+STATIC: dict[str, Any] = {
+    "binary": lambda: OnlineClassifier(likelihood=Logistic()),
+    "multiclass": lambda: OnlineClassifier(likelihood=Logistic()),
+    "regression": lambda: OnlineRegressor(posterior=NormalInverseGamma(prior_variance=10.0)),
+    "count": lambda: OnlineCounter(likelihood=Poisson()),
+}
+
+
+class Move(NamedTuple):
+    """How far a belief has moved: of any weight the mean, in deviations, and the deviation, as a fraction of it."""
+
+    mean: float
+    deviation: float
+
+    def __str__(self) -> str:
+        return f"a mean by {self.mean:.3g} deviations, a deviation by {100.0 * self.deviation:.2g} %"
+
+
+class Round(NamedTuple):
+    """One pass over all shards: how far it moved the belief, and what it took."""
+
+    moved: Move | None  # None of the first, before which there was nothing
+    seconds: float
+    busy_seconds: float  # of all workers together
+    bytes_moved: int
+    log_score: float  # of a row, on average, given what the other shards have told and the rows before it
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model that was learnt in shards, and how that went.
+
+    ``one_pass`` is what a single pass would have given; ``refined`` how far the rounds moved it from there. ``exact``
+    says that nothing was lost by learning in shards, ``settled`` that the last round moved the belief by no more than
+    was asked for.
+    """
+
+    model: Any
+    one_pass: Any
+    rounds: tuple[Round, ...]
+    exact: bool
+    settled: bool
+    refined: Move | None
+    rows: int
+    n_shards: int
+    seconds_to_look: float
+    note: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} rows in {self.n_shards} shards, {len(self.rounds)} round(s)"]
+        if self.exact:
+            lines.append("exact: the same as of one pass over all rows, whatever the shards")
+        elif self.rounds[-1].moved is not None:
+            state = "settled" if self.settled else "not settled"
+            lines.append(f"{state}: the last round moved {self.rounds[-1].moved}")
+            lines.append(f"a single pass would have been off: {self.refined}")
+        else:
+            lines.append("one round: shards know nothing of each other; more would refine it")
+        return "\n".join([*lines, self.note] if self.note else lines)
+
+
+def fit(
+    estimator: Any,
+    source: Any,
+    target: str | None = None,
+    engine: Any = None,
+    rounds: int = 3,
+    tolerance: float = 0.05,
+    shards: int | None = None,
+    reading: Reading | None = None,
+    progress: Show | bool = False,
+    learner: Any = None,
+) -> Fitted:
+    """Learn a source in shards, which are learnt side by side, and add up what they tell.
+
+    ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, or a `TableModel`, in
+    which one learner without drift stands for the bank. ``source`` is what `bayou.distributed.sources` has; ``target``
+    names the column of tables that estimators of plain numbers learn. ``engine`` is None for local processes, a number
+    of them, "dask", the address of a Dask cluster, or an engine. ``shards`` is how many there are to be, where the
+    source does not say; ``learner`` the estimator that learns the rows of a TableModel, if it is not to be the usual.
+
+    With a Gaussian likelihood, every correlation and no missing values, one round is exact. Otherwise at most
+    ``rounds`` of them refine it, each shard learnt again given what all others tell, until no mean moves by more than
+    ``tolerance`` deviations and no deviation by more than that fraction.
+
+    >>> import numpy as np
+    >>> from bayou import Logistic, OnlineClassifier
+    >>> from bayou.distributed import InProcess, fit
+    >>> x = np.random.default_rng(0).normal(size=(2000, 3))
+    >>> y = x[:, 0] > x[:, 1]
+    >>> fitted = fit(OnlineClassifier(likelihood=Logistic()), (x, y), engine=InProcess(), shards=4)
+    >>> bool(fitted.model.score(x, y) > 0.9), fitted.n_shards
+    (True, 4)
+    """
+    if not (isinstance(rounds, int) and rounds >= 1):
+        raise InvalidSpec(f"`rounds` must be a whole number, at least 1; got {rounds!r}.")
+    if not tolerance > 0.0:
+        raise InvalidSpec(f"`tolerance` must be above 0; got {tolerance!r}.")
+    show = bar if progress is True else (progress or None)
+    parts = shards_of(source, shards, reading)
+    reader, note = _reader(estimator, parts[0], target, learner)
+    with engine_of(engine) as runs:
+        work = _Work(runs, parts, show)
+        looked = work.look(reader)
+        model, plan = _planned(estimator, looked, learner)
+        exact = is_exact(plan, looked.seen)
+        told, passes, settled = work.refine(plan, 1 if exact else rounds, tolerance)
+    first, last = (_finished(model, plan, one, looked) for one in (told[0], told[-1]))
+    refined = moved(_learner_of(first), _learner_of(last)) if len(told) > 1 else None
+    return Fitted(
+        last,
+        first,
+        tuple(passes),
+        exact,
+        settled or exact,
+        refined,
+        looked.seen.rows,
+        len(parts),
+        work.seconds_to_look,
+        note,
+    )
+
+
+def is_exact(plan: Plan, seen: Seen) -> bool:
+    """Whether what a shard tells does not depend on what others have told."""
+    return isinstance(plan.likelihood, Gaussian) and isinstance(plan.posterior, FULL) and not seen.missing
+
+
+def moved(before: Learner, after: Learner) -> Move:
+    """How far a belief is from another."""
+    spread = np.sqrt(_variances(after))
+    step = np.abs(np.ravel(after.belief.mean) - np.ravel(before.belief.mean)) / spread
+    ratio = np.abs(np.sqrt(_variances(before)) / spread - 1.0)
+    return Move(float(step.max()), float(ratio.max()))
+
+
+def _variances(learner: Learner) -> Vector:
+    each = [learner.posterior.variances(belief) for belief in learner.beliefs()]
+    return np.concatenate([np.broadcast_to(one, (learner.n_features,)) for one in each])
+
+
+class _Work:
+    """The shards of one source on one engine."""
+
+    def __init__(self, engine: Engine, shards: Sequence[Shard], show: Show | None) -> None:
+        self._engine, self._shards, self._show = engine, shards, show
+        self._rows = [0] * len(shards)
+        self.seconds_to_look = 0.0
+
+    def look(self, reader: Reader) -> Looked:
+        """What all shards hold."""
+        shared = self._engine.share(reader)
+        stage = Stage("looking ", self._rows, 0, self._show)
+        handles = self._engine.map(look, [(shared, shard) for shard in self._shards], stage)
+        looked: Looked = self._engine.reduce(join, handles)
+        self._rows = list(looked.rows)
+        self.seconds_to_look = stage.seconds
+        return looked
+
+    def refine(self, plan: Plan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
+        """What all shards have told after each round, and how the rounds went."""
+        shared, learner = self._engine.share(plan), plan.learner()
+        prior, before = prior_of(learner), None
+        handles: list[Any] = []
+        totals: list[Told] = []
+        passes: list[Round] = []
+        size = n_bytes(prior)
+        for number in range(rounds):
+            total = None if not totals else self._engine.share(added(prior, totals[-1].natural))
+            stage = Stage(f"round {number + 1}", self._rows, size if total is None else 2 * size, self._show)
+            tasks = [
+                (shared, shard) if total is None else (shared, shard, total, handles[place])
+                for place, shard in enumerate(self._shards)
+            ]
+            handles = self._engine.map(learn_shard, tasks, stage)
+            told = self._engine.reduce(join_told, handles)
+            after = plan.learner()
+            try:
+                with one_thread():
+                    write(after, added(prior, told.natural))
+            except ImproperBelief:
+                if not totals:
+                    raise
+                break  # what was known before this round stands
+            step = None if before is None else moved(before, after)
+            sent = len(tasks) * (size if total is None else 3 * size)
+            passes.append(Round(step, stage.seconds, told.seconds, sent, told.log_score / max(told.rows, 1)))
+            totals.append(told)
+            before = after
+            if step is not None and max(step) <= tolerance:
+                return totals, passes, True
+        return totals, passes, False
+
+
+# --- what is learnt
+
+
+def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> tuple[Reader, str]:
+    """How the rows are read, by the first of them."""
+    if isinstance(estimator, TableModel):
+        if target is not None:
+            raise InvalidSpec(f"a TableModel has a target, {estimator.target.text!r}; got `target` {target!r}, too.")
+        if learner is not None:
+            check_kind(learner)
+        return TableReader(_begun_table(estimator, first)), "one learner without drift, not a bank of many"
+    check_kind(estimator)
+    if learner is not None:
+        raise InvalidSpec(f"`learner` is for a TableModel; got {learner!r} beside {estimator!r}.")
+    return ArrayReader(not isinstance(estimator, OnlineClassifier), target), ""
+
+
+def _begun_table(given: TableModel, first: Shard) -> TableModel:
+    """A new model of the same settings, which has looked at the first rows."""
+    encoder = given.encoder
+    if encoder.hashed:
+        raise InvalidSpec("hashed rows cannot be shared out yet; got a TableEncoder with hashed=True.")
+    model = TableModel(
+        given.target.text, given.task, replace(encoder, hashed=False), given.weight, given.bits, given.budget
+    )
+    head = as_table(next(first.chunks())).head(FIRST_ROWS)
+    model.begin(head)
+    for name, kind in model.kinds().items():
+        if kind == "text":
+            raise InvalidSpec(f"rows with text are hashed, and cannot be shared out yet; ignore the column {name!r}.")
+    return model
+
+
+def _planned(estimator: Any, looked: Looked, learner: Any) -> tuple[Any, Plan]:
+    """A model in the frame of all that was seen, and all that it takes to learn a shard."""
+    reader, seen = looked.reader, looked.seen
+    is_table = isinstance(estimator, TableModel)
+    names = None if not is_table else reader.model.layout.names
+    if is_table:
+        estimator = STATIC[reader.model.task]() if learner is None else learner
+    model: Any = begun(estimator, seen, names)
+    if isinstance(reader, TableReader):
+        reader.model._check_labels(np.array(seen.labels, dtype=object))
+    elif reader.columns is not None:
+        model.feature_names_in_ = np.asarray(reader.columns, dtype=object)
+    own = model._learner_
+    check_family(own.posterior)
+    plan = Plan(reader, encoding_of(model), own.likelihood, own.posterior, own.rule, own.n_features)
+    return model, plan
+
+
+def _finished(model: Any, plan: Plan, told: Told, looked: Looked) -> Any:
+    """The model, once all shards have told what they did."""
+    finished = type(model).from_state(model.to_state())
+    finished._column_names = model._column_names
+    learner = finished._learner_
+    prior = prior_of(learner)
+    at_first = log_partition(learner)
+    with one_thread():
+        write(learner, added(prior, told.natural))
+    learner.n_examples = told.rows
+    learner.log_evidence = told.log_scale + log_partition(learner) - at_first
+    if isinstance(finished, OnlineRegressor) and finished._in_units:
+        finished._units.log_scales = told.rows * float(np.log(plan.encoding.scale))
+    if not isinstance(plan.reader, TableReader):
+        return finished
+    table = plan.reader.model
+    whole = TableModel(table.target.text, table.task, table.encoder, table.weight, table.bits, table.budget)
+    whole.target, whole.layout, whole.estimator, whole.n_rows = table.target, table.layout, finished, told.rows
+    return whole
+
+
+def _learner_of(model: Any) -> Learner:
+    found: Learner = (model.estimator if isinstance(model, TableModel) else model)._learner_
+    return found

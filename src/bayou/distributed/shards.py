@@ -1,0 +1,99 @@
+"""One shard: what its rows tell, beyond what others have told already.
+
+    cavity = total - what this shard told before                 in natural parameters
+    told   = what a learner that began with the cavity believes after the rows - cavity
+
+This is a step of expectation propagation whose factors are whole shards; with a Gaussian likelihood what a shard tells
+does not depend on the cavity, and one step is all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from bayou.contracts import Likelihood, Posterior, Rule
+from bayou.distributed.naturals import Natural, added, log_partition, natural_of, prior_of, taken, write
+from bayou.distributed.readers import Reader
+from bayou.distributed.sources import Shard
+from bayou.estimators.common_frame import Encoding
+from bayou.learner import Learner
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that it takes to learn a shard."""
+
+    reader: Reader
+    encoding: Encoding
+    likelihood: Likelihood
+    posterior: Posterior[Any]
+    rule: Rule
+    n_features: int
+
+    def learner(self) -> Learner:
+        """One that has learnt nothing."""
+        return Learner(self.likelihood, self.posterior, self.rule, self.n_features)
+
+
+class Told(NamedTuple):
+    """What shards have told, which adds up.
+
+    ``log_scale`` is the log of what their rows' likelihood is at its quadratic's best, as far as evidence needs it;
+    ``log_score`` the log probability of each row given the cavity and the rows before it in its shard.
+    """
+
+    natural: Natural
+    rows: int
+    log_scale: float
+    log_score: float
+    seconds: float
+
+
+def learn_shard(plan: Plan, shard: Shard, total: Natural | None = None, before: Told | None = None) -> Told:
+    """Learn all rows of a shard, given what all shards have told before."""
+    started = time.process_time()
+    with one_thread():
+        learner = plan.learner()
+        cavity = prior_of(learner)
+        if total is not None and before is not None:
+            cavity = taken(total, before.natural)
+            write(learner, cavity)
+        at_first = log_partition(learner)
+        for chunk in shard.chunks():
+            learn_chunk(plan, learner, chunk)
+        told = taken(natural_of(learner), cavity)
+        log_scale = learner.log_evidence - log_partition(learner) + at_first
+    seconds = time.process_time() - started
+    return Told(told, learner.n_examples, log_scale, learner.log_evidence, seconds)
+
+
+def learn_chunk(plan: Plan, learner: Learner, chunk: Any) -> None:
+    """Learn some rows in the frame that all shards share."""
+    rows, targets, weights = plan.reader.examples(chunk)
+    if len(rows):
+        features, missing = plan.encoding.features(rows)
+        learner.learn_many(features, plan.encoding.targets(targets), weights, missing)
+
+
+def join_told(one: Told, other: Told) -> Told:
+    """What both have told."""
+    return Told(
+        added(one.natural, other.natural),
+        one.rows + other.rows,
+        one.log_scale + other.log_scale,
+        one.log_score + other.log_score,
+        one.seconds + other.seconds,
+    )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums of matrices in the order of one thread: the same to the bit wherever a shard is learnt."""
+    with threadpool_limits(limits=1):
+        yield
