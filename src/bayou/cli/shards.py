@@ -14,6 +14,8 @@ from bayou.cli.shown import say, warn
 from bayou.distributed import DaskCluster, Fitted, LocalProcesses, Reading, bar, fit
 from bayou.estimators.summary import aligned
 from bayou.modelfile import save
+from bayou.numerics.sniffing import named
+from bayou.streams.sources import ENDINGS, WITHOUT_COLUMNS
 
 # Options that mean a stream, row by row, in the order in which rows come.
 OF_STREAMS = {
@@ -55,9 +57,14 @@ def run(asked: Asked, workers: Workers) -> int:
         raise Failed("--on-error skip is for rows that come one after another; shards are learnt side by side.")
     if asked.model is not None and Path(asked.model).exists():
         raise Failed(f"{asked.model} exists: learn to another file, and add them up by `bayou merge`.")
+    if asked.source == "-":
+        raise Failed("standard input comes one row after another; shards are those of files.")
+    format = asked.format or named(asked.source, ENDINGS)
+    if format in WITHOUT_COLUMNS:
+        raise Failed(f"shards are learnt from tables; {format} has no columns: leave out --workers and --dask.")
     show = bar if sys.stderr.isatty() and not (asked.quiet or asked.json) else False
     fitted = fit(
-        asked.new_model(),
+        asked.new_model(format),
         asked.source,
         engine=workers.engine,
         rounds=workers.rounds,

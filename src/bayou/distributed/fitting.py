@@ -265,12 +265,12 @@ def _planned(estimator: Any, looked: Looked, learner: Any) -> tuple[Any, Plan]:
     reader, seen = looked.reader, looked.seen
     is_table = isinstance(estimator, TableModel)
     names = None if not is_table else reader.model.layout.names
+    if isinstance(reader, TableReader):
+        reader.model.task = reader.model._task_of(np.array(seen.labels, dtype=object))
     if is_table:
         estimator = STATIC[reader.model.task]() if learner is None else learner
     model: Any = begun(estimator, seen, names)
-    if isinstance(reader, TableReader):
-        reader.model._check_labels(np.array(seen.labels, dtype=object))
-    elif reader.columns is not None:
+    if not isinstance(reader, TableReader) and reader.columns is not None:
         model.feature_names_in_ = np.asarray(reader.columns, dtype=object)
     own = model._learner_
     check_family(own.posterior)

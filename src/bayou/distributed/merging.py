@@ -311,7 +311,8 @@ def _joined_layouts(one: TableModel, other: TableModel) -> tuple[Any, NDArray[np
     if bases[0] != bases[1]:
         raise InvalidSpec("models must have the same basis; got other knots: begin both by the same rows.")
     try:
-        return one.layout.joined(other.layout)
+        joined: tuple[Any, NDArray[np.intp]] = one.layout.joined(other.layout)
+        return joined
     except StreamError as error:
         raise InvalidSpec(str(error)) from None
 

@@ -115,7 +115,7 @@ class TableReader:
         assert model.layout is not None
         targets, known = model.target.of(table, model.task)
         told = table if known.all() else table.filter(polars().Series(known))
-        return Examples(model.layout.encode(told), targets, model._weights(told))
+        return Examples(model.layout.encode(told), targets, model._weights(told, delay=0))
 
     def joined(self, other: TableReader, seen: Seen) -> tuple[TableReader, Seen]:
         """With the values of both."""
