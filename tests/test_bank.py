@@ -42,6 +42,21 @@ def bank_of(drifts: Any = DRIFTS, d: int = 3, **given: Any) -> Bank:
 # One member
 
 
+def test_a_row_that_counts_more_takes_no_more_time() -> None:
+    """Nothing is said twice to the chains, and no weight walks twice: who forgets is not praised for repetition."""
+    rows, targets = stream(MANY)
+    plain, heavy = bank_of(), bank_of()
+    plain.learn_many(rows, targets)
+    heavy.learn_many(rows, targets, np.full(len(rows), 4.0))
+    assert heavy.n_steps == plain.n_steps
+    assert heavy.weights[0] > plain.weights[0]  # what stays is the surer, the more is known
+    first = bank_of()
+    said = first.learn_many(rows[:1], targets[:1], [3.0])
+    values = said.latents
+    gave = np.array([ndtr(targets[0] * one.mean / np.sqrt(1.0 + one.variance))[0] for one in values])
+    np.testing.assert_allclose(first.belief.chains[0] / first.belief.chains[0].sum(), gave**3 / np.sum(gave**3))
+
+
 @pytest.mark.parametrize("likelihood", SCALAR, ids=repr)
 def test_a_member_that_does_not_drift_learns_as_a_learner_does(likelihood: ScalarLikelihood) -> None:
     rows, _ = stream(60 if COMPILED else 12)

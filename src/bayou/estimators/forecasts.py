@@ -7,7 +7,7 @@ learners learn a late example as if it had come now.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,67 +143,3 @@ def _plain(example: Any) -> Any:
     if isinstance(example, SparseRows):
         return [example.columns.tolist(), example.values.tolist(), example.n_columns]
     return [None if math.isnan(value) else value for value in example[0].tolist()]
-
-
-class LateTargets:
-    """What estimators do with targets that come late; mixed into those that may have a bank."""
-
-    _pending: Forecasts | None = None
-
-    @property
-    def forecasts(self) -> Forecasts:
-        """Those that wait for their targets."""
-        if self._pending is None:
-            self._pending = Forecasts()
-        return self._pending
-
-    def forecast_one(self, x: Mapping[Hashable, Any] | Any) -> Issued:
-        """Say what is known of a dict, or of one row, sparse or not, and let it wait for its target: `learn_late` takes
-        its id.
-
-        >>> from bayou import OnlineClassifier
-        >>> model = OnlineClassifier()
-        >>> for size in (1.0, 9.0, 8.0, 2.0, 1.0, 9.0, 2.0, 8.0):
-        ...     model.learn_one({"size": size}, "large" if size > 5.0 else "small")
-        >>> issued = model.forecast_one({"size": 7.0})
-        >>> issued.said["large"] > 0.5
-        True
-        >>> model.learn_late(issued.id, "large")
-        """
-        example: Any = x
-        if not isinstance(x, SparseRows):
-            example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
-        if not self._begun():  # type: ignore[attr-defined]  # of the estimator
-            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
-        bank = self._bank  # type: ignore[attr-defined]  # of the estimator
-        if bank is None:
-            prediction = self._predicted(example)  # type: ignore[attr-defined]  # of the estimator
-            # Sparse rows are learnt late as if they came then, calibration and all.
-            calibrated = None if self._inputs is not None else self._foreseen(prediction)  # type: ignore[attr-defined]  # of the estimator
-            pending = Pending(example, None, (0.0, 1.0), calibrated)
-            return Issued(self.forecasts.issue(pending), self._told_of(prediction))  # type: ignore[attr-defined]  # of the estimator
-        forecast = bank.forecast(*self._features_of(example, learn=False))  # type: ignore[attr-defined]  # of the estimator
-        units = self._units_now()
-        said = self._told_of(forecast.prediction.in_units(*units) if units != (0.0, 1.0) else forecast.prediction)  # type: ignore[attr-defined]  # of the estimator
-        pending = Pending(example, forecast, units, self._foreseen(forecast.prediction))
-        return Issued(self.forecasts.issue(pending), said)
-
-    def _foreseen(self, said: Any) -> Foreseen | None:
-        """What a calibration makes of what was said of one example, if there is one."""
-        return None
-
-    def _units_now(self) -> tuple[float, float]:
-        """Location and scale of the targets that a bank is told."""
-        return 0.0, 1.0
-
-    def _pad_waiting(self, n_columns: int) -> None:
-        """Tell rows that wait for their targets with as many columns as there are now."""
-        for id, pending in self.forecasts.waiting.items():
-            if isinstance(pending.example, np.ndarray):
-                row = np.pad(pending.example, ((0, 0), (0, n_columns - pending.example.shape[1])))
-                self.forecasts.waiting[id] = pending._replace(example=row)
-
-    def drop_forecast(self, id: int) -> None:
-        """Wait no longer for the target of a forecast."""
-        self.forecasts.waits(id)
-        del self.forecasts.waiting[id]

@@ -10,27 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayou.bank import Bank
-from bayou.contracts import Likelihood, Posterior, Rule, SparsePosterior, SparseRows, State, Vector
+from bayou.contracts import Likelihood, Posterior, Rule, SparseRows, State, Vector
 from bayou.encoders import Hashing
-from bayou.encoders.standardizer import CHANGE, check_magnitude
+from bayou.encoders.standardizer import CHANGE
 from bayou.errors import InvalidSpec, ModelFileError
-from bayou.estimators.choice import AUTO, Choice, choose
 from bayou.estimators.doublings import EVERY, is_doubling, next_look, stops
-from bayou.estimators.encoded_inputs import NO_WEIGHTS, EncodedInputs
-from bayou.estimators.forecasts import LateTargets, Pending
+from bayou.estimators.encoded_inputs import NO_WEIGHTS
+from bayou.estimators.late_targets import LateTargets
 from bayou.estimators.sparse_inputs import Table, all_of
-from bayou.estimators.standard_members import N_WAVES, Budget, affordable, affordable_sparse, usual_budget
+from bayou.estimators.standard_members import N_WAVES, Budget
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
-from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.factor import factors_of_covariance
 from bayou.numerics.sparse_rows import in_full, in_order
 from bayou.numerics.table_columns import taken
-from bayou.posteriors import FullGaussian, SparseDiagonalGaussian
+from bayou.posteriors import FullGaussian
 from bayou.posteriors.full_gaussian import FullBelief
 from bayou.prediction import Prediction
-from bayou.rules import MomentMatching
 from bayou.sparse_bank import SparseBank
 from bayou.sparse_learner import SparseLearner
 
@@ -42,15 +39,12 @@ FAR = 0.5  # by this much of a deviation a column must change for its frame to f
 Said = Prediction | MixedPrediction
 
 
-class OnlineEstimator(LateTargets, EncodedInputs):
+class OnlineEstimator(LateTargets):
     """A learner behind scikit-learn's interface, and behind River's for dicts."""
 
     _learner_class: type[Learner] = Learner
     _has_short_way = True
     _retells = True  # what was learnt is told exactly in another frame, at any time
-    # Of weights of which a row has few: their largest prior variance, that of the sum of all that a row has, and how
-    # much the intercept's is wider than the largest.
-    _sparse_variance, _row_variance, _intercept_wider = 1.0, math.inf, 1.0
 
     def __init__(
         self,
@@ -71,96 +65,6 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         self.encoder = encoder
         self.budget = budget
         self.n_waves = n_waves
-
-    # --- the parts that estimators fill in
-
-    def _default_likelihood(self) -> Likelihood:
-        raise InvalidSpec(f"{type(self).__name__} has no likelihood of its own")
-
-    def _default_posterior(self) -> Posterior[Any]:
-        raise InvalidSpec(f"{type(self).__name__} has no posterior of its own")
-
-    def _standard_members(self) -> list[Member]:
-        """The members of the bank that learns by default; none if there is no bank."""
-        return []
-
-    def _sparse_members(self, prior_variance: float) -> list[Member]:
-        """Those of a bank for sparse rows, whose weights have about this prior variance."""
-        return []
-
-    def _new_bank(self) -> Bank | SparseBank:
-        """A bank of the members that were chosen."""
-        members, n_inputs = self._choice.members, self._first + self._frame.mean.size
-        if self._inputs is not None:
-            constant = self._intercept if self._first else 0.0
-            return SparseBank(members, self._first + self._inputs.n_columns, constant)
-        budget = usual_budget(members, n_inputs) if self.budget is None else self.budget
-        return Bank(members, n_inputs, budget=budget.microseconds)
-
-    def _new_learner(self, likelihood: Likelihood) -> Any:
-        """A bank if one was chosen, or else a learner of this likelihood."""
-        return self._new_bank() if self._choice.members else self._learner(likelihood)
-
-    def _learner(self, likelihood: Likelihood) -> Learner:
-        """A new learner for the inputs known so far."""
-        posterior, rule = self._choice.posterior, MomentMatching() if self.rule is None else self.rule
-        if self._inputs is None:
-            return Learner(likelihood, posterior, rule, self._first + self._frame.mean.size)
-        if not isinstance(posterior, SparsePosterior):  # of those that were given, not chosen
-            raise InvalidSpec(f"sparse rows take a posterior such as SparseDiagonalGaussian(); got {posterior!r}.")
-        constant = self._intercept if self._first else 0.0
-        return SparseLearner(likelihood, posterior, rule, self._first + self._inputs.n_columns, constant)
-
-    def _choose(self, n_columns: int) -> Choice:
-        """The posterior for rows of so many columns."""
-        if isinstance(self.posterior, Posterior) or (self.posterior is not None and not self._takes_sparse):
-            return Choice(self.posterior, "")  # type: ignore[arg-type]  # those without sparse rows say what they take
-        if self.posterior is not None and self.posterior != AUTO:
-            raise InvalidSpec(f"`posterior` must be a Posterior, None or {AUTO!r}; got {self.posterior!r}.")
-        if not self._takes_sparse:
-            return Choice(self._default_posterior(), "")
-        variance = min(self._sparse_variance, self._row_variance / max(self._entries, 1.0))
-        narrower = variance / (self._sparse_variance * self._intercept_wider)
-        sparse = SparseDiagonalGaussian(prior_variance=variance)
-        if self.encoder is not None:
-            why = f"each weight by itself: {self.encoder.n_columns:,} columns, hashed; a row has few"
-            return self._choose_sparse_members(Choice(sparse, why, narrower), self.encoder.n_columns)
-        choice = choose(self._default_posterior(), sparse, n_columns, self._given_sparse)
-        if choice.posterior is sparse:
-            return self._choose_sparse_members(choice._replace(narrower=narrower), n_columns)
-        return self._choose_members(choice, n_columns)
-
-    def _choose_sparse_members(self, choice: Choice, n_columns: int) -> Choice:
-        """A bank for sparse rows, where nothing was set that it would find, and a budget was.
-
-        It takes several times as long as one learner, which is made for speed.
-        """
-        self._check_budget()
-        if self.likelihood is not None or self.rule is not None or self.budget is None:
-            return choice
-        standard = self._sparse_members(float(choice.posterior.prior_variance))  # type: ignore[attr-defined]  # it is sparse
-        members = affordable_sparse(standard, self._first + n_columns, self._entries, self.budget)
-        return choice._replace(why=f"{len(members)} members; {choice.why}", members=members) if members else choice
-
-    def _check_budget(self) -> None:
-        if not (self.budget is None or isinstance(self.budget, Budget)):
-            raise InvalidSpec(f"`budget` must be Budget(...) or None; got {self.budget!r}.")
-
-    def _choose_members(self, choice: Choice, n_columns: int) -> Choice:
-        """A bank, where nothing was set that it would find, and its members can be afforded."""
-        self._check_budget()
-        if self.likelihood is not None or self.rule is not None:
-            return choice
-        if not (isinstance(self.n_waves, int) and not isinstance(self.n_waves, bool) and self.n_waves >= 1):
-            raise InvalidSpec(f"`n_waves` must be a whole number, at least 1; got {self.n_waves!r}.")
-        standard = self._standard_members()
-        budget = usual_budget(standard, self._first + n_columns) if self.budget is None else self.budget
-        members = affordable(standard, self._first + n_columns, budget)
-        if not members:
-            return choice
-        spent = f"up to {budget.microseconds:.4g} us a row"
-        why = f"{len(members)} members, weighed by evidence; {spent}: {n_columns} columns"
-        return choice._replace(why=why, members=members)
 
     # --- rows
 
@@ -227,20 +131,6 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """What was said of parts of the rows, as of one."""
         return all_of(self._learner_.likelihood, parts)
 
-    @property
-    def _bank(self) -> Bank | None:
-        """The bank that learns, if one does."""
-        learner: Any = self._learner_
-        return learner if isinstance(learner, Bank) else None
-
-    @property
-    def bank_(self) -> Any:
-        """The `Bank` that learns, or the `SparseBank`: what it believes of drift, noise and scales."""
-        self._check_begun()
-        if not isinstance(self._learner_, (Bank, SparseBank)):
-            raise InvalidSpec(f"this {type(self).__name__} has no bank: {self._note().splitlines()[0]}.")
-        return self._learner_
-
     def _believed(self) -> tuple[Posterior[Any], Any]:
         """What is believed of the weights of the inputs; by the members of a bank, on average, as one Gaussian.
 
@@ -261,11 +151,6 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         """What the latent of each member of a bank must be multiplied by to be that of the first."""
         return None
 
-    @property
-    def _sparse_learner(self) -> SparseLearner | SparseBank:
-        assert isinstance(self._learner_, (SparseLearner, SparseBank))
-        return self._learner_
-
     def _learn_encoded(self, mask: Any, y: float) -> None:
         """Learn what `_encode_one` has left: in the buffer, or as a sparse row."""
         if self._inputs is None:
@@ -273,69 +158,6 @@ class OnlineEstimator(LateTargets, EncodedInputs):
         else:
             columns, values = mask
             self._sparse_learner.learn_entries(columns, values, y)
-
-    def learn_late(self, id: int, y: Any) -> None:
-        """Learn the target of a forecast, once, however many rows have come since."""
-        pending = self.forecasts.waits(id)
-        target = self._late_target(y)
-        if target is None or (pending.forecast is None and pending.calibrated is None):
-            self._learn_example(pending.example, y)
-        else:
-            self._learn_forecast(target, pending)
-            self._count(1.0)
-        del self.forecasts.waiting[id]
-
-    def _late_target(self, y: Any) -> float | None:
-        """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
-        raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
-
-    def _learn_forecast(self, target: float, pending: Pending) -> None:
-        """Learn a target that comes late, of an example whose features are told as they are now."""
-        if self._inputs is not None:
-            self._learn_sparse(pending.example, target)
-            return
-        features, mask = self._features_of(pending.example, learn=True)
-        if pending.forecast is None or self._bank is None:
-            self._learner_.learn_many(features, np.array([target]), None, mask)
-        else:
-            self._bank.learn_late(pending.forecast.seen_as(features, mask), target)
-
-    def _learn_sparse(self, example: Any, target: float) -> None:
-        """Have a dict or a row learnt by a learner of sparse rows."""
-        if isinstance(example, Mapping):
-            columns, values = self._encode_one(example, learn=True)
-            self._sparse_learner.learn_entries(columns, values, target)
-        else:
-            assert self._inputs is not None
-            rows = self._rows(example, reset=False)
-            self._inputs.learn(self._sparse_learner, rows, np.array([target]), NO_WEIGHTS)
-
-    def _learn_example(self, example: Any, y: Any) -> None:
-        """Learn a dict or a row as if it came now."""
-        if isinstance(example, Mapping):
-            self.learn_one(example, y)
-        else:
-            self.partial_fit(example, [y])
-
-    def _predicted(self, example: Any) -> Any:
-        """What is known of a dict or a row."""
-        if isinstance(example, Mapping):
-            return self._predict_dict(example)
-        return self._predict_rows(self._rows(example, reset=False))
-
-    def _told_of(self, prediction: Any) -> Any:
-        """What a forecast says."""
-        return prediction
-
-    def _features_of(self, example: Any, learn: bool) -> tuple[Any, Any]:
-        """Features of a dict or a row, as one row, and its mask or None."""
-        if isinstance(example, Mapping):
-            mask = self._encode_one(example, learn)
-            return self._features.copy(), mask.copy() if mask.size else None
-        if example.shape != (1, self.n_features_in_) or self._names:
-            self._rows(example, reset=False)  # which says what is wrong
-        check_magnitude(example)
-        return self._encode(example, NO_WEIGHTS, learn)
 
     def _parts(self, rows: Any, weights: Vector) -> Iterator[slice]:
         """The rows in parts; between them the frame of the features may change."""

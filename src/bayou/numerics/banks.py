@@ -289,7 +289,9 @@ def learn_bank(
     """Absorb the rows in order; stops at one that makes a latent not finite, and returns how many were absorbed.
 
     Records what each member said before the target was used, the share of each in what the bank said, and log E p of
-    the bank. A row that counts k times is the row k times; one that counts for nothing is only predicted.
+    the bank. A row that counts k times is absorbed k times at one time, and members are weighed k times by what they
+    said of it before: who forgets fast would else be praised for what it had just been told. One that counts for
+    nothing is only predicted.
     """
     members = plan.drift.size
     for n in range(targets.size):
@@ -302,33 +304,30 @@ def learn_bank(
                 record[n, m, VALUE] = room.values[m]
             evidence[n] = mixed(room.values, shares[n])
             continue
-        count = pieces(weight)
-        for piece in range(count):
-            here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
-            switch(belief, plan, share)
-            some_blind = leave_out_blind(plan, belief.past, share)
-            prepare_waves(belief, plan, features[n], missing, n, room)
-            laid = -1
-            for m in range(members):
-                if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
-                    belief.idle[m] += 1.0
-                    silent(here[m])
-                    continue
-                laid = lay_out(plan, m, laid, features[n], belief.past, room)
-                pass_time(belief, plan, m)
-                variance, blur = marginal(belief, plan, m, missing, n, 0.0, here[m], room)
-                if not abs(here[m, MEAN] + variance + blur) < np.inf:
+        count, laid = pieces(weight), -1
+        switch(belief, plan, shares[n])
+        some_blind = leave_out_blind(plan, belief.past, shares[n])
+        prepare_waves(belief, plan, features[n], missing, n, room)
+        for m in range(members):
+            if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
+                belief.idle[m] += 1.0
+                silent(record[n, m])
+                continue
+            laid = lay_out(plan, m, laid, features[n], belief.past, room)
+            pass_time(belief, plan, m)
+            for piece in range(count):
+                here = record[n, m] if piece == 0 else room.record[m]
+                variance, blur = marginal(belief, plan, m, missing, n, 0.0, here, room)
+                if not abs(here[MEAN] + variance + blur) < np.inf:
                     return n
-                given = targets[n], here[m], variance, blur, weight / count, room
-                room.values[m] = bounded_below(learn_member(belief, plan, m, kernels[m], params[m], *given))
-                here[m, VALUE] = room.values[m]
-            given_by_all = weigh(belief, room.values, share, weight / count)
-            if piece == 0:
-                evidence[n] = given_by_all
-            belief.pulse[STEPS] += 1.0
-            belief.pulse[LATEST] = belief.pulse[STEPS]
-            look(belief, plan, given_by_all)
-            remember(belief.past, targets[n], plan.log_past[0])
+                given = targets[n], here, variance, blur, weight / count, room
+                here[VALUE] = bounded_below(learn_member(belief, plan, m, kernels[m], params[m], *given))
+            room.values[m] = record[n, m, VALUE]
+        evidence[n] = weigh(belief, room.values, shares[n], weight)
+        belief.pulse[STEPS] += 1.0
+        belief.pulse[LATEST] = belief.pulse[STEPS]
+        look(belief, plan, evidence[n])
+        remember(belief.past, targets[n], plan.log_past[0])
     return targets.size
 
 

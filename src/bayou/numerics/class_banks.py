@@ -182,7 +182,8 @@ def learn_classes(
     """Absorb the rows in order; stops at one that makes a latent not finite, and returns how many were absorbed.
 
     Records what each member said before the target was used, the share of each in what the bank said, and log E p of
-    the bank. A row that counts k times is the row k times; one that counts for nothing is only predicted.
+    the bank. A row that counts k times is absorbed k times at one time, and members are weighed k times by what they
+    said of it before, as in `bayou.numerics.banks.learn_bank`. One that counts for nothing is only predicted.
     """
     members = plan.drift.size
     for n in range(targets.size):
@@ -195,28 +196,26 @@ def learn_classes(
             evidence[n] = mixed(room.values, shares[n])
             continue
         count = pieces(weight)
-        for piece in range(count):
-            here, share = (record[n], shares[n]) if piece == 0 else (room.record, room.shares)
-            switch(belief, plan, share)
-            prepare_waves(belief, plan, features[n], missing, n, room)
-            for m in range(members):
-                silent(here[m])
-                if belief.rest[m] > 0.0:
-                    belief.idle[m] += 1.0
-                    continue
-                pass_time(belief, plan, m)
+        switch(belief, plan, shares[n])
+        prepare_waves(belief, plan, features[n], missing, n, room)
+        for m in range(members):
+            silent(record[n, m])
+            if belief.rest[m] > 0.0:
+                belief.idle[m] += 1.0
+                continue
+            pass_time(belief, plan, m)
+            for piece in range(count):
+                here = record[n, m] if piece == 0 else room.record[m]
                 if not marginals(belief, plan, m, features[n], belief.past, missing, n, 0.0, room):
                     return n
-                points = race(room.mean, room.total, here[m], room.race)
-                room.values[m] = math.log(here[m, y])
+                points = race(room.mean, room.total, here, room.race)
                 absorb_class(belief, plan, m, targets[n], points, weight / count, room)
-            given_by_all = weigh(belief, room.values, share, weight / count)
-            if piece == 0:
-                evidence[n] = given_by_all
-            belief.pulse[STEPS] += 1.0
-            belief.pulse[LATEST] = belief.pulse[STEPS]
-            look(belief, plan, given_by_all)
-            remember(belief.past, targets[n])
+            room.values[m] = math.log(record[n, m, y])
+        evidence[n] = weigh(belief, room.values, shares[n], weight)
+        belief.pulse[STEPS] += 1.0
+        belief.pulse[LATEST] = belief.pulse[STEPS]
+        look(belief, plan, evidence[n])
+        remember(belief.past, targets[n])
     return targets.size
 
 

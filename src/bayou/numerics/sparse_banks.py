@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.bank_belief import DEGREES, MEAN, NOISE, VALUE, VARIANCE
-from bayou.numerics.chains import share_out, weigh
+from bayou.numerics.chains import FAINTEST, share_out, weigh
 from bayou.numerics.instructions import prefetch
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
@@ -183,7 +183,7 @@ def learn_sparse_bank(
     """Absorb the rows in order; stops at one that makes a latent not finite, and returns how many were absorbed.
 
     Records what each member said before the target was used, their shares, and log E p of the bank. A row that counts
-    k times is the row k times, at one time; one that counts for nothing is only predicted.
+    k times is absorbed k times at one time, as in `bayou.numerics.banks.learn_bank`.
     """
     for n in range(targets.size):
         weight = float(weights[n]) if n < weights.size else 1.0
@@ -193,9 +193,9 @@ def learn_sparse_bank(
                 prefetch(belief.weights, columns[k] * 2 * room.values.size)
         share_out(belief.chains, plan.switching, shares[n])
         now, learns = belief.steps[0] + 1, int(weight > 0.0)
+        given_by_all = 0.0
         for piece in range(count):
             sum_row(belief, plan, columns, values, starts[n], starts[n + 1], now, learns, room)
-            evidence_of_piece = 0.0
             for m in range(room.values.size):
                 mean, variance = float(room.mean[m]), float(room.variance[m])
                 if not abs(mean) + variance < math.inf:
@@ -203,17 +203,16 @@ def learn_sparse_bank(
                 value, step, spread, kept = observe_move(
                     kernels[m], params[m], targets[n], mean, variance, 0.0, max(weight, 1e-9) / count
                 )
-                room.values[m] = value if value > SMALLEST else SMALLEST
                 room.step[m], room.spread[m], room.kept[m] = step, spread, kept
                 if piece == 0:
+                    room.values[m] = value if value > SMALLEST else SMALLEST
                     note(room, m, record[n, m])
                     record[n, m, VALUE] = room.values[m]
-                    evidence_of_piece += shares[n, m] * math.exp(room.values[m])
-            if piece == 0:
-                evidence[n] = math.log(max(evidence_of_piece, 1e-300))
+                    given_by_all += shares[n, m] * math.exp(room.values[m])
             if learns:
                 move_row(belief, plan, columns, values, starts[n], starts[n + 1], room)
-                weigh(belief.chains, plan.switching, room.values, weight / count)
+        evidence[n] = math.log(max(given_by_all, FAINTEST))
         if learns:
+            weigh(belief.chains, plan.switching, room.values, weight)
             belief.steps[0] = now
     return targets.size

@@ -1,0 +1,142 @@
+"""Targets that come late: what estimators do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayou.calibration import Foreseen
+from bayou.contracts import SparseRows
+from bayou.encoders.standardizer import check_magnitude
+from bayou.errors import InvalidSpec
+from bayou.estimators.chosen_learner import ChosenLearner
+from bayou.estimators.encoded_inputs import NO_WEIGHTS
+from bayou.estimators.forecasts import Forecasts, Issued, Pending
+
+
+class LateTargets(ChosenLearner):
+    """What estimators do with targets that come late; mixed into those that may have a bank."""
+
+    _pending: Forecasts | None = None
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """Those that wait for their targets."""
+        if self._pending is None:
+            self._pending = Forecasts()
+        return self._pending
+
+    def forecast_one(self, x: Mapping[Hashable, Any] | Any) -> Issued:
+        """Say what is known of a dict, or of one row, sparse or not, and let it wait for its target: `learn_late` takes
+        its id.
+
+        >>> from bayou import OnlineClassifier
+        >>> model = OnlineClassifier()
+        >>> for size in (1.0, 9.0, 8.0, 2.0, 1.0, 9.0, 2.0, 8.0):
+        ...     model.learn_one({"size": size}, "large" if size > 5.0 else "small")
+        >>> issued = model.forecast_one({"size": 7.0})
+        >>> issued.said["large"] > 0.5
+        True
+        >>> model.learn_late(issued.id, "large")
+        """
+        example: Any = x
+        if not isinstance(x, SparseRows):
+            example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
+        if not self._begun():
+            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
+        bank = self._bank
+        prediction: Any
+        if bank is None:
+            prediction = self._predicted(example)
+            pending = Pending(example, None, (0.0, 1.0), self._foreseen(prediction))
+            return Issued(self.forecasts.issue(pending), self._told_of(prediction))
+        forecast = bank.forecast(*self._features_of(example, learn=False))
+        units, prediction = self._units_now(), forecast.prediction
+        said = self._told_of(prediction.in_units(*units) if units != (0.0, 1.0) else prediction)
+        pending = Pending(example, forecast, units, self._foreseen(prediction))
+        return Issued(self.forecasts.issue(pending), said)
+
+    def _foreseen(self, said: Any) -> Foreseen | None:
+        """What a calibration makes of what was said of one example, if there is one."""
+        return None
+
+    def _units_now(self) -> tuple[float, float]:
+        """Location and scale of the targets that a bank is told."""
+        return 0.0, 1.0
+
+    def _pad_waiting(self, n_columns: int) -> None:
+        """Tell rows that wait for their targets with as many columns as there are now."""
+        for id, pending in self.forecasts.waiting.items():
+            if isinstance(pending.example, np.ndarray):
+                row = np.pad(pending.example, ((0, 0), (0, n_columns - pending.example.shape[1])))
+                self.forecasts.waiting[id] = pending._replace(example=row)
+
+    def drop_forecast(self, id: int) -> None:
+        """Wait no longer for the target of a forecast."""
+        self.forecasts.waits(id)
+        del self.forecasts.waiting[id]
+
+    def learn_late(self, id: int, y: Any) -> None:
+        """Learn the target of a forecast, once, however many rows have come since."""
+        pending = self.forecasts.waits(id)
+        target = self._late_target(y)
+        if target is None or (pending.forecast is None and pending.calibrated is None):
+            self._learn_example(pending.example, y)
+        else:
+            self._learn_forecast(target, pending)
+            self._count(1.0)
+        del self.forecasts.waiting[id]
+
+    def _late_target(self, y: Any) -> float | None:
+        """A target as a bank takes it; None if it cannot, as a class that was never seen; raises if it is none."""
+        raise InvalidSpec(f"{type(self).__name__} does not learn late targets")
+
+    def _learn_forecast(self, target: float, pending: Pending) -> None:
+        """Learn a target that comes late, of an example whose features are told as they are now."""
+        if self._inputs is not None:
+            self._learn_sparse(pending.example, target)
+            return
+        features, mask = self._features_of(pending.example, learn=True)
+        if pending.forecast is None or self._bank is None:
+            self._learner_.learn_many(features, np.array([target]), None, mask)
+        else:
+            self._bank.learn_late(pending.forecast.seen_as(features, mask), target)
+
+    def _learn_sparse(self, example: Any, target: float) -> None:
+        """Have a dict or a row learnt by a learner of sparse rows."""
+        if isinstance(example, Mapping):
+            columns, values = self._encode_one(example, learn=True)
+            self._sparse_learner.learn_entries(columns, values, target)
+        else:
+            assert self._inputs is not None
+            rows = self._rows(example, reset=False)
+            self._inputs.learn(self._sparse_learner, rows, np.array([target]), NO_WEIGHTS)
+
+    def _learn_example(self, example: Any, y: Any) -> None:
+        """Learn a dict or a row as if it came now."""
+        if isinstance(example, Mapping):
+            self.learn_one(example, y)
+        else:
+            self.partial_fit(example, [y])
+
+    def _predicted(self, example: Any) -> Any:
+        """What is known of a dict or a row."""
+        if isinstance(example, Mapping):
+            return self._predict_dict(example)
+        return self._predict_rows(self._rows(example, reset=False))
+
+    def _told_of(self, prediction: Any) -> Any:
+        """What a forecast says."""
+        return prediction
+
+    def _features_of(self, example: Any, learn: bool) -> tuple[Any, Any]:
+        """Features of a dict or a row, as one row, and its mask or None."""
+        if isinstance(example, Mapping):
+            mask = self._encode_one(example, learn)
+            return self._features.copy(), mask.copy() if mask.size else None
+        if example.shape != (1, self.n_features_in_) or self._names:
+            self._rows(example, reset=False)  # which says what is wrong
+        check_magnitude(example)
+        return self._encode(example, NO_WEIGHTS, learn)
