@@ -334,6 +334,8 @@ def _kept(saved: Any, made: Any) -> bool:
     """Whether nothing was dropped or changed; a later bayou may know more."""
     if isinstance(saved, dict) and isinstance(made, dict):
         return all(key in made and _kept(value, made[key]) for key, value in saved.items())
+    if isinstance(saved, list) and isinstance(made, list):
+        return len(saved) == len(made) and all(map(_kept, saved, made))
     return bool(saved == made)
 
 
