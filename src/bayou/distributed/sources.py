@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayou.errors import InvalidSpec, StreamError
-from bayou.numerics.files import evenly, files, polars
+from bayou.numerics.files import evenly, files, polars, told_plainly
 from bayou.streams import arrow, open_source, parquet
 from bayou.streams.sources import ENDINGS
 
@@ -51,17 +51,33 @@ class FileShard:
 
     def chunks(self) -> Iterator[Any]:
         """Tables."""
-        if self.rows is None:
+        if all(path.endswith(tuple(parquet.ENDINGS)) for path in self.paths) and self.format in (None, "parquet"):
+            for path in self.paths:
+                yield from parquet_chunks(path, self.rows)
+        else:
             for path in self.paths:
                 yield from open_source(
                     path, format=self.format, types=self.types, names=self.names, chunk_rows=CHUNK_ROWS
                 )
-            return
-        start, count = self.rows
-        scan = polars().scan_parquet(self.paths[0], glob=False)
-        for part in evenly(count, parquet.BLOCK):
-            table = scan.slice(start + part.start, part.stop - part.start).collect()
-            yield from (table[piece].rechunk() for piece in evenly(len(table), CHUNK_ROWS))
+
+
+def parquet_chunks(path: str, rows: tuple[int, int] | None = None) -> Iterator[Any]:
+    """Tables of a Parquet file, or of some of its rows: first, and how many.
+
+    Pages are decoded as rows are asked for, so that what is held does not grow with row groups that are large.
+    """
+    library, arrow_parquet = polars(), parquet._pyarrow_parquet()
+    with told_plainly(path, parquet.WHOLE), arrow_parquet.ParquetFile(path, pre_buffer=False) as file:
+        sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+        starts = np.cumsum([0, *sizes])
+        first, last = (0, int(starts[-1])) if rows is None else (rows[0], rows[0] + rows[1])
+        groups = [g for g, size in enumerate(sizes) if starts[g] < last and starts[g] + size > first]
+        at = int(starts[groups[0]]) if groups else 0
+        for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=groups, use_threads=False):
+            wanted = batch.slice(max(first - at, 0), last - max(first, at)) if at < last else None
+            at += batch.num_rows
+            if wanted is not None and wanted.num_rows:
+                yield library.from_arrow(wanted)
 
 
 @dataclass(frozen=True, eq=False)
