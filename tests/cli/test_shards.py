@@ -68,7 +68,7 @@ def test_what_workers_cannot_do_is_said(folder: Path, words: tuple[str, ...], sa
 
 
 def test_standard_input_cannot_be_read_again() -> None:
-    assert "which can be read again" in refused("learn", "-", "--target", "label", "--workers", "1")
+    assert "shards are those of files" in refused("learn", "-", "--target", "label", "--workers", "1")
 
 
 def test_models_are_merged_and_taken_apart(folder: Path) -> None:

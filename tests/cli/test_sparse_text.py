@@ -119,7 +119,7 @@ def test_standard_input_the_other_commands_and_their_scores(folder: Path, tmp_pa
     right = predicted(folder, "many.vw", tmp_path)["prediction"].to_numpy() == [y for y, _, _ in made(900)]
     assert found["accuracy"] == pytest.approx(right.mean())
     scored = json.loads(bayou("learn", "-t", "-i", model, "-d", folder / "many.vw", "--json").stdout.splitlines()[-1])
-    assert scored["accuracy"] == found["accuracy"]
+    assert scored["accuracy"] == pytest.approx(found["accuracy"])
     facts = json.loads(bayou("inspect", model, "--json", "-n", 3).stdout)
     assert facts["classes"] == [-1, 1]
     assert len(facts["weights"]) == 3
@@ -233,4 +233,5 @@ def test_late_targets_of_sparse_rows_are_learnt(folder: Path) -> None:
     soon, late = (
         json.loads(bayou(*words, *more).stdout.splitlines()[-1])["log_loss"] for more in ((), ("--delay", 100))
     )
-    assert soon < late < np.log(2.0) + 0.05
+    assert late < np.log(2.0)
+    assert abs(late - soon) < 0.02  # a hundred rows of nine hundred, which the bank has to do without
