@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
+from bayou.numerics.count_normal import count_normal, in_reach
 from bayou.numerics.gamma import deviance, stirling_error
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
@@ -46,6 +47,18 @@ def log_density(y: float, f: float, params: Vector) -> tuple[float, float, float
     return largest - y * of_count - r * of_rest, slope, curvature
 
 
+@kernel
+def log_evidence(
+    kernels: Vector, y: float, mean: float, variance: float, params: Vector
+) -> tuple[float, float, float, float]:
+    r = 1.0 / params[0]
+    if not in_reach(y, mean, variance, r):
+        anywhere: tuple[float, float, float, float] = log_evidence_by_quadrature(kernels, y, mean, variance, params)
+        return anywhere
+    beyond, slope, precision, kept, centre = count_normal(y, mean, variance, r)
+    return log_density(y, mean + centre, params)[0] + beyond, slope, precision, kept
+
+
 @final
 @dataclass(frozen=True)
 class NegativeBinomial(ScalarLikelihood):
@@ -64,7 +77,7 @@ class NegativeBinomial(ScalarLikelihood):
     targets_are: ClassVar[str] = "that are whole numbers"
     log_link: ClassVar[bool] = True
     log_density = staticmethod(log_density)
-    log_evidence = staticmethod(log_evidence_by_quadrature)
+    log_evidence = staticmethod(log_evidence)
     expected_log_density = staticmethod(expected_log_density_by_quadrature)
 
     def __post_init__(self) -> None:

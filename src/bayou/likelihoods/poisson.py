@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
+from bayou.numerics.count_normal import count_normal, in_reach
 from bayou.numerics.gamma import deviance, stirling_error
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI
@@ -34,6 +35,18 @@ def log_density(y: float, f: float, params: Vector) -> tuple[float, float, float
     log_y = math.log(y)
     largest = -0.5 * log_y - LOG_SQRT_TWO_PI - stirling_error(y)
     return largest - y * deviance(log_rate - log_y), y - rate, rate
+
+
+@kernel
+def log_evidence(
+    kernels: Vector, y: float, mean: float, variance: float, params: Vector
+) -> tuple[float, float, float, float]:
+    log_rate = mean + math.log(params[0])
+    if not in_reach(y, log_rate, variance, math.inf):
+        anywhere: tuple[float, float, float, float] = log_evidence_by_quadrature(kernels, y, mean, variance, params)
+        return anywhere
+    beyond, slope, precision, kept, centre = count_normal(y, log_rate, variance, math.inf)
+    return log_density(y, mean + centre, params)[0] + beyond, slope, precision, kept
 
 
 @kernel
@@ -64,7 +77,7 @@ class Poisson(ScalarLikelihood):
     targets_are: ClassVar[str] = "that are whole numbers"
     log_link: ClassVar[bool] = True
     log_density = staticmethod(log_density)
-    log_evidence = staticmethod(log_evidence_by_quadrature)
+    log_evidence = staticmethod(log_evidence)
     expected_log_density = staticmethod(expected_log_density)
 
     def __post_init__(self) -> None:
