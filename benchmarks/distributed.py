@@ -212,9 +212,7 @@ def speed(n_rows: int) -> tuple[float, float]:
             peaks = engine.reduce(max, engine.map(peak, [() for _ in range(8)], silently))
             faster, given = (times["1 process(es)"] / times[label] for times in (rounds, spins))
             print(f"{label}: {looks[label]:.2f} s to look, {rounds[label]:.2f} s a round")
-            print(
-                f"  {n_rows / rounds[label]:,.0f} rows/s, {faster:.2f} times one process; spinning: {given:.2f} times"
-            )
+            print(f"  {n_rows / rounds[label]:,.0f} rows/s, {faster:.2f} times one process; spinning: {given:.2f}")
             print(f"  {1e3 * per_task[label]:.2f} ms a task, {peaks / 2**20:,.0f} MiB at most")
     return busy / n_rows, per_task["Dask, 2"]
 
