@@ -189,11 +189,12 @@ def test_one_class_is_a_model_too() -> None:
 
 
 def test_weights_are_repetitions() -> None:
+    """Of one learner. A bank takes a row that counts more for one row, and not for time that passes."""
     rows, targets = number_stream(40)
     weights = np.random.default_rng(0).integers(0, 4, 40)
     for model, y in (
-        (OnlineClassifier(standardize=False), targets > 0.0),
-        (OnlineCounter(standardize=False), np.arange(40) % 5),
+        (OnlineClassifier(likelihood=Logistic(), standardize=False), targets > 0.0),
+        (OnlineCounter(likelihood=NegativeBinomial(), standardize=False), np.arange(40) % 5),
     ):
         weighted, repeated = (type(model)(**model.get_params(deep=False)) for _ in range(2))
         weighted.partial_fit(rows, y, sample_weight=weights.astype(float))

