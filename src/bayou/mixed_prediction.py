@@ -132,9 +132,14 @@ class MixedPrediction:
         return self._shaped(self._cumulative(np.broadcast_to(np.asarray(y, np.float64), len(self._record)).copy()))
 
     def _cumulative(self, values: Vector) -> Vector:
-        shares, members = self._asked()
-        parts = [likelihood.cumulative(values, latent) for likelihood, latent in members]
-        return _mixed(shares, parts)
+        """Each member is asked of the rows in which it counts for something."""
+        total = np.zeros(len(values))
+        for m, likelihood in enumerate(self._likelihoods):
+            rows = self.shares[:, m] > NEGLIGIBLE
+            if rows.any():
+                latent = Latent(*self._record[rows, m, :VALUE].T)
+                total[rows] += self.shares[rows, m] * likelihood.cumulative(values[rows], latent)
+        return total
 
     def quantiles(self, probabilities: ArrayLike) -> Any:
         """Quantiles of y: a column per probability."""

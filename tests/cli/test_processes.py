@@ -56,7 +56,7 @@ def wait_for_change(path: Path, before: int) -> None:
 
 
 def test_a_run_that_is_stopped_goes_on(tmp_path: Path) -> None:
-    whole, model = unbroken(tmp_path), tmp_path / "model"
+    whole, model = unbroken(tmp_path, n_rows=10_000), tmp_path / "model"  # so many that it is stopped on the way
     words = learning(tmp_path, "model")
     process = started(*words)
     wait_for_change(model, 0)

@@ -19,6 +19,7 @@ from bayou.encoders import SparseEncoder, TableEncoder
 from bayou.estimators import Budget, TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import load, save
+from bayou.numerics.files import polars
 from bayou.streams import Skipped, Tables, open_tables
 from bayou.streams.sources import WITHOUT_COLUMNS
 
@@ -103,13 +104,14 @@ def run(asked: Asked) -> int:
         return 0
     begun.skipped = skipped if asked.on_error == "skip" else None
     clock = Clock(begun.rows)
-    with stopping() as stopped, writing(asked, begun) as writer:
-        done = follow(asked, begun, tables.rows, clock, stopped)
-        if writer is not None:
-            writer.is_whole = done
-    if done:
-        check_target(begun)
-    keep(asked, begun)
+    with stopping() as stopped:  # also while the last model is saved
+        with writing(asked, begun) as writer:
+            done = follow(asked, begun, tables.rows, clock, stopped)
+            if writer is not None:
+                writer.is_whole = done
+        if done:
+            check_target(begun)
+        keep(asked, begun)
     told(asked, begun, skipped, clock, done)
     return 0 if done else STOPPED
 
@@ -175,6 +177,7 @@ class Stopped:
 @contextmanager
 def stopping() -> Iterator[Stopped]:
     """Let Ctrl-C end a run between two parts."""
+    polars()  # which would take Ctrl-C for itself if it were loaded later
     stopped = Stopped()
     before = signal.signal(signal.SIGINT, stopped)
     try:

@@ -22,25 +22,29 @@ ThresholdedFunction     two classes by the sign of a function that the user wrot
 TableModel              one column of tables from the others, whatever they hold
 """
 
-from bayou.estimators.bayesian_cca import BayesianCCA
-from bayou.estimators.binary_factor_analysis import BinaryFactorAnalysis
-from bayou.estimators.classifier import OnlineClassifier
-from bayou.estimators.conformal_classifier import ConformalClassifier
-from bayou.estimators.conformal_regressor import ConformalRegressor
-from bayou.estimators.counter import OnlineCounter
-from bayou.estimators.harmony_mixture import HarmonyMixture
-from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
-from bayou.estimators.local_factor_analysis import LocalFactorAnalysis
-from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
-from bayou.estimators.normalised_perceptron import NormalisedPerceptron
-from bayou.estimators.online_network import OnlineNetwork
-from bayou.estimators.regressor import OnlineRegressor
-from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
-from bayou.estimators.shifted_perceptron import ShiftedPerceptron
-from bayou.estimators.standard_members import Budget
-from bayou.estimators.subspace_regressor import SubspaceRegressor
-from bayou.estimators.table_model import TableModel
-from bayou.estimators.thresholded_function import ThresholdedFunction
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayou.estimators.bayesian_cca import BayesianCCA
+    from bayou.estimators.binary_factor_analysis import BinaryFactorAnalysis
+    from bayou.estimators.classifier import OnlineClassifier
+    from bayou.estimators.conformal_classifier import ConformalClassifier
+    from bayou.estimators.conformal_regressor import ConformalRegressor
+    from bayou.estimators.counter import OnlineCounter
+    from bayou.estimators.harmony_mixture import HarmonyMixture
+    from bayou.estimators.incremental_risk import IncrementalRiskClassifier, IncrementalRiskRegressor
+    from bayou.estimators.local_factor_analysis import LocalFactorAnalysis
+    from bayou.estimators.networks import NetworkClassifier, NetworkRegressor
+    from bayou.estimators.normalised_perceptron import NormalisedPerceptron
+    from bayou.estimators.online_network import OnlineNetwork
+    from bayou.estimators.regressor import OnlineRegressor
+    from bayou.estimators.rival_penalised_clustering import RivalPenalisedClustering
+    from bayou.estimators.shifted_perceptron import ShiftedPerceptron
+    from bayou.estimators.standard_members import Budget
+    from bayou.estimators.subspace_regressor import SubspaceRegressor
+    from bayou.estimators.table_model import TableModel
+    from bayou.estimators.thresholded_function import ThresholdedFunction
 
 __all__ = [
     "BayesianCCA",
@@ -65,3 +69,39 @@ __all__ = [
     "TableModel",
     "ThresholdedFunction",
 ]
+
+# Each brings libraries of its own, which take a while to load: who learns classes need not wait for those of clusters.
+_NAMES = {
+    "bayesian_cca": "BayesianCCA",
+    "binary_factor_analysis": "BinaryFactorAnalysis",
+    "classifier": "OnlineClassifier",
+    "conformal_classifier": "ConformalClassifier",
+    "conformal_regressor": "ConformalRegressor",
+    "counter": "OnlineCounter",
+    "harmony_mixture": "HarmonyMixture",
+    "incremental_risk": "IncrementalRiskClassifier IncrementalRiskRegressor",
+    "local_factor_analysis": "LocalFactorAnalysis",
+    "networks": "NetworkClassifier NetworkRegressor",
+    "normalised_perceptron": "NormalisedPerceptron",
+    "online_network": "OnlineNetwork",
+    "regressor": "OnlineRegressor",
+    "rival_penalised_clustering": "RivalPenalisedClustering",
+    "shifted_perceptron": "ShiftedPerceptron",
+    "standard_members": "Budget",
+    "subspace_regressor": "SubspaceRegressor",
+    "table_model": "TableModel",
+    "thresholded_function": "ThresholdedFunction",
+}
+_HOMES = {name: f"bayou.estimators.{home}" for home, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'bayou.estimators' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
