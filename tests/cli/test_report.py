@@ -169,10 +169,36 @@ def test_a_run_without_scores_has_no_report() -> None:
 
 
 def test_hashed_rows_and_short_runs_have_a_report_without_theory() -> None:
-    text = Page(report_page(learnt("binary", hashed=True))).text
+    text = Page(report_page(learnt("multiclass", hashed=True))).text
     assert "Of hashed rows theory expects nothing" in text
     assert "not a bank" in text
     assert "too short for a theory" in Page(report_page(learnt("regression", 17))).text
+
+
+def over_sparse_rows(*tables: pl.DataFrame) -> TableRun:
+    """Of hashed rows, by a bank."""
+    model = bayou.TableModel(f"y{HOSTILE}", "binary", bayou.TableEncoder(hashed=True), budget=bayou.Budget())
+    run = TableRun(model, "rows.csv")
+    for _ in run.over(tables):
+        pass
+    return run
+
+
+def test_the_drift_of_a_bank_of_sparse_rows_is_told() -> None:
+    """Of a stream whose labels mean the opposite from the middle on, and of one that is the same all along."""
+    steady = made("binary", 2000)
+    classes = {HOSTILE: "no", "no": HOSTILE}
+    opposite = steady.with_columns(pl.col(f"y{HOSTILE}").replace(classes))
+    drifts = []
+    for run in (over_sparse_rows(steady, steady), over_sparse_rows(steady, opposite)):
+        page, bank = Page(report_page(run)), run.model.estimator.bank_
+        assert isinstance(bank, bayou.SparseBank)
+        assert f"the stream drifts with probability {bank.drift_probability:.2f}." in page.text
+        assert "not looked for" in page.text
+        assert bank.found() in page.text
+        assert any("Probability of each rate of drift" in (attrs.get("aria-label") or "") for _, attrs in page.elements)
+        drifts.append(bank.drift_probability)
+    assert drifts[0] < 0.5 < drifts[1]
 
 
 # --- theory
