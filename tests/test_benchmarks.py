@@ -11,18 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl  # these need the peers
 import pytest
 
 from bayou import HarmonyMixture
-
-pytest.importorskip("padasip")
-pytest.importorskip("polars")
-pytest.importorskip("river")
-pytest.importorskip("rich")
-pytest.importorskip("threadpoolctl")
-
-import polars as pl  # these need the peers
-
 from benchmarks import __main__ as command
 from benchmarks import criteo, sparse, sparse_quality, tables, vowpal
 from benchmarks.mixtures import APART, FEW, FIRST, NumpyMixture, Stream, draw, learn_each
