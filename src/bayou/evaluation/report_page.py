@@ -239,13 +239,12 @@ def _drift(run: TableRun) -> str:
     if not isinstance(bank, Settings):
         told = "<p>One learner learns here, not a bank of them: it takes the stream to be the same all along.</p>"
         return _section("drift", "Drift", told)
-    begins_anew = isinstance(bank, Findings)
     caption = (
         "How probable each rate is at which weights may wander, in parts of their prior variance per row; "
-        f"the stream drifts{' or has begun anew' if begins_anew else ''} "
+        f"the stream drifts{' or has begun anew' if isinstance(bank, Findings) else ''} "
         f"with probability {bank.drift_probability:.2f}. "
     )
-    if not begins_anew:
+    if not isinstance(bank, Findings):
         caption += "No member of this bank begins anew: rows at which all has changed are not looked for."
     elif bank.change_points():
         caption += "Below, rows at which all seems to have changed, with how probable that was when it was most."
