@@ -16,8 +16,9 @@ progress         how far the work is
 Names are resolved when they are first used: a worker loads what its tasks need.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayou.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bayou.distributed.dask_cluster import DaskCluster
@@ -57,16 +58,6 @@ _NAMES = {
     "progress": "Progress bar",
     "sources": "Reading shards_of",
 }
-_HOMES = {name: f"bayou.distributed.{home}" for home, names in _NAMES.items() for name in names.split()}
-
+_HOMES, _resolve, __dir__ = lazy_names(__name__, _NAMES)
 if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'bayou.distributed' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__ = _resolve
