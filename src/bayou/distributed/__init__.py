@@ -5,6 +5,7 @@ merging          merge, subtract: models as values
 sources          where rows come from, cut into shards
 readers          from what a shard gives to rows of numbers and targets
 shards           what the rows of one shard tell
+scores           how good what was said of each row was, before it was learnt
 retelling        what a model has learnt, in the columns and units of another
 naturals         beliefs in natural parameters, where what was learnt adds up
 engines          what runs shards: a protocol, and the tree by which results become one
