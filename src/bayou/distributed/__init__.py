@@ -1,6 +1,7 @@
 """Beyond one machine: shards are learnt side by side, and what they tell adds up.
 
 fitting          fit: look at all of a source once, learn its shards, add up, refine in rounds
+mixing           fit_mixture: a mixture, whose sums over rows are added up from shards
 merging          merge, subtract: models as values
 sources          where rows come from, cut into shards
 readers          from what a shard gives to rows of numbers and targets
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from bayou.distributed.in_process import InProcess
     from bayou.distributed.local_processes import LocalProcesses, WorkerDied
     from bayou.distributed.merging import merge, subtract
+    from bayou.distributed.mixing import FittedMixture, fit_mixture
     from bayou.distributed.progress import Progress, bar
     from bayou.distributed.sources import Reading, shards_of
 
@@ -35,6 +37,7 @@ __all__ = [
     "DaskCluster",
     "Engine",
     "Fitted",
+    "FittedMixture",
     "InProcess",
     "LocalProcesses",
     "Move",
@@ -44,6 +47,7 @@ __all__ = [
     "WorkerDied",
     "bar",
     "fit",
+    "fit_mixture",
     "merge",
     "shards_of",
     "subtract",
@@ -56,6 +60,7 @@ _NAMES = {
     "in_process": "InProcess",
     "local_processes": "LocalProcesses WorkerDied",
     "merging": "merge subtract",
+    "mixing": "FittedMixture fit_mixture",
     "progress": "Progress bar",
     "sources": "Reading shards_of",
 }
