@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,6 +194,24 @@ def with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
     return given
 
 
+class Places(NamedTuple):
+    """Of each target: what of the predicted distribution lies below it, and whether it is in the central part.
+
+    A count is a step, from what is below it to what is up to it: ``above`` and ``below`` are its ends.
+    """
+
+    below: Vector
+    above: Vector
+    inside: NDArray[np.bool_]
+
+
+def places_of(said: Any, targets: Vector, are_counts: bool) -> Places:
+    """Where targets lie in what was predicted."""
+    below = np.atleast_1d(said.cumulative(targets))
+    above = np.atleast_1d(said.cumulative(targets - 1.0)) if are_counts else below
+    return Places(below, above, (below >= 0.5 - 0.5 * LEVEL) & (above <= 0.5 + 0.5 * LEVEL))
+
+
 class NumberStream(StreamScores):
     """Of predictive distributions of numbers."""
 
@@ -221,9 +239,7 @@ class NumberStream(StreamScores):
             return
         came = np.asarray(targets, dtype=np.float64)
         means, logs = np.atleast_1d(said.mean), np.atleast_1d(said.log_probability(came))
-        below = np.atleast_1d(said.cumulative(came))
-        above = np.atleast_1d(said.cumulative(came - 1.0)) if self.counts_only else below
-        inside = (below >= 0.5 - 0.5 * LEVEL) & (above <= 0.5 + 0.5 * LEVEL)
+        below, above, inside = places_of(said, came, self.counts_only)
         running = (self._sum + np.concatenate([[0.0], np.cumsum(came)[:-1]])) / np.maximum(
             self.rows + np.arange(len(came)), 1.0
         )
