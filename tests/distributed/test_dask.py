@@ -17,7 +17,6 @@ from bayou.distributed import DaskCluster, InProcess, fit, fit_mixture
 from bayou.errors import InvalidSpec, StreamError
 from tests.distributed import made
 
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
 
 X = made.rows(2000)
