@@ -92,7 +92,9 @@ def learn(
     shards: Annotated[
         int | None, typer.Option(help="How many parts workers take the source in.", show_default=False)
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Of refinement, at most, by workers.")] = 3,
+    rounds: Annotated[
+        int | None, typer.Option(help="Of refinement, at most, by workers.", show_default="3, of hashed rows 1")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     learning_rate: Rate = None,

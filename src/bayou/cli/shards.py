@@ -36,7 +36,7 @@ class Workers(NamedTuple):
     processes: int | None
     dask: str | None
     shards: int | None
-    rounds: int
+    rounds: int | None
 
     @property
     def engine(self) -> Any:

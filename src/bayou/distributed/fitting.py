@@ -36,6 +36,7 @@ from bayou.likelihoods import Gaussian, Logistic, Poisson
 from bayou.numerics.table_kinds import as_table
 from bayou.posteriors import NormalInverseGamma
 
+ROUNDS = 3  # at most, of what is not exact
 FIRST_ROWS = 16_384  # that columns are found out from
 # Without drift: parts of a stream have no common now.
 STATIC: dict[str, Any] = {
@@ -118,7 +119,7 @@ def fit(
     source: Any,
     target: str | None = None,
     engine: Any = None,
-    rounds: int = 3,
+    rounds: int | None = None,
     tolerance: float = 0.05,
     shards: int | None = None,
     reading: Reading | None = None,
@@ -134,8 +135,9 @@ def fit(
     source does not say; ``learner`` the estimator that learns the rows of a TableModel, if it is not to be the usual.
 
     With a Gaussian likelihood, every correlation and no missing values, one round is exact. Otherwise at most
-    ``rounds`` of them refine it, each shard learnt again given what all others tell, until no mean moves by more than
-    ``tolerance`` deviations and no deviation by more than that fraction.
+    ``rounds`` of them (three, where nothing is said) refine it, each shard learnt again given what all others tell,
+    until no mean moves by more than ``tolerance`` deviations and no deviation by more than that fraction. Hashed rows
+    have one round unless more are asked for: weights that are taken as independent are not always better for more.
 
     >>> import numpy as np
     >>> from bayou import Logistic, OnlineClassifier
@@ -146,7 +148,7 @@ def fit(
     >>> bool(fitted.model.score(x, y) > 0.9), fitted.n_shards
     (True, 4)
     """
-    if not (isinstance(rounds, int) and rounds >= 1):
+    if rounds is not None and not (isinstance(rounds, int) and rounds >= 1):
         raise InvalidSpec(f"`rounds` must be a whole number, at least 1; got {rounds!r}.")
     if not tolerance > 0.0:
         raise InvalidSpec(f"`tolerance` must be above 0; got {tolerance!r}.")
@@ -158,7 +160,8 @@ def fit(
         looked = work.look(reader)
         model, plan = _planned(estimator, looked, learner)
         exact = isinstance(plan, Plan) and is_exact(plan, looked.seen)
-        told, passes, settled = work.refine(plan, 1 if exact else rounds, tolerance)
+        enough = 1 if isinstance(plan, HashedPlan) else ROUNDS
+        told, passes, settled = work.refine(plan, 1 if exact else rounds or enough, tolerance)
     if isinstance(plan, HashedPlan):
         head = next(parts[0].chunks())
         models = [(hashed_shards.finished(plan, one, head), one.rows) for one in (told[0], told[-1])]

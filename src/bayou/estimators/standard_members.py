@@ -119,7 +119,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
     as it was.
     """
-    kind, ever, short, shortest = Gaussian(), math.inf, 200.0, 20.0
+    kind, ever, short, shorter, shortest = Gaussian(), math.inf, 200.0, 60.0, 20.0
 
     def member(drift: float, memory: float, **given: object) -> Member:
         return Member(kind, drift, prior_variance, noise_memory=memory, **given)  # type: ignore[arg-type]  # fields
@@ -141,9 +141,9 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(unchanged(memory, math.inf) for memory in (ever, short)),
         *(unchanged(memory, tails) for memory, tails in product((ever, shortest), (HEAVY, HEAVIEST))),
         *(
-            member(drift, memory if waves.inputs is None else short, waves=waves)
+            member(drift, memory if waves.inputs is None or n_waves > N_WAVES else short, waves=waves)
             for waves, (drift, memory) in bent(
-                n_waves, ((0.0, ever), (1e-4, short), (1e-2, short)), ((0.0, ever), (1e-4, short)), (0.0, short)
+                n_waves, ((0.0, ever), (1e-4, short), (1e-2, short)), ((0.0, ever), (1e-4, short)), (0.0, shorter)
             )
         ),
     ]
