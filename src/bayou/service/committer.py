@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bayou.service.errors import NotStored, Refused
+from bayou.service.errors import NOT_STORED, NotStored, Refused
 from bayou.service.store import Batch, Store
 
 MOST_TOGETHER = 512
 SHRINK_EVERY = 64  # versions
+
+Answers = list[Callable[[], None]]
 
 
 class Entry(NamedTuple):
@@ -27,7 +29,9 @@ class Entry(NamedTuple):
 class Committer:
     """One thread that writes. ``failed`` is called, before anyone is told, with the models of a group that was lost."""
 
-    def __init__(self, store: Store, failed: Callable[[set[int]], None], told: Callable[[list[Callable[[], None]]], None]):
+    def __init__(
+        self, store: Store, failed: Callable[[set[int]], None], told: Callable[[list[Callable[[], None]]], None]
+    ):
         self._store, self._failed, self._told = store, failed, told
         self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="bayou-committer", daemon=True)
@@ -56,7 +60,7 @@ class Committer:
             except Refused as refused:
                 error = refused
                 self._failed({entry.batch.model for entry in valid})
-            given_up = NotStored("the store could not be written, so nothing was learnt; try again.")
+            given_up = NotStored(NOT_STORED)
             keep = set(map(id, valid))
             self._told([_tell(entry, error if id(entry) in keep else given_up) for entry in group])
             versions += sum(entry.batch.version is not None for entry in valid)

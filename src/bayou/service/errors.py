@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from bayou.errors import BayouError
 
+NOT_STORED = "the store could not be written, so nothing was learnt; try again."
+
+
+class HalfDone(Exception):
+    """Some of an event was applied before it failed: the model must be made again from what is written."""
+
+    def __init__(self, why: BayouError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
 
 class Refused(BayouError):
     """A request that cannot be granted."""

@@ -1,9 +1,9 @@
 """What happens to a model, one row of the journal each: from these, in their order, it can be made again to the bit.
 
-    learn      rows with their targets
-    issue      rows that were predicted, and wait for their labels from then on
-    feedback   labels of such predictions
-    roll_back  the number of the version whose state came back
+learn      rows with their targets
+issue      rows that were predicted, and wait for their labels from then on
+feedback   labels of such predictions
+roll_back  the number of the version whose state came back
 """
 
 from __future__ import annotations

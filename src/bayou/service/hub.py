@@ -14,7 +14,7 @@ import orjson
 
 from bayou.errors import BayouError
 from bayou.service.committer import Committer, Entry
-from bayou.service.errors import Busy, Conflict, NotFound, NotStored, Refused, Unusable
+from bayou.service.errors import NOT_STORED, Busy, Conflict, NotFound, NotStored, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event, prediction_id
 from bayou.service.lane import Job, Lane, restored
 from bayou.service.limits import INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_QUEUED, MOST_VERSIONS
@@ -53,6 +53,7 @@ class Hub:
         self._keys: dict[int, OrderedDict[str, bytes]] = {}
         self._asked: dict[tuple[int, str], tuple[bytes, asyncio.Future[Told]]] = {}
         self._offsets: dict[int, dict[str, int]] = {}
+        self._reading: set[tuple[int, str]] = set()  # sources of which rows are on their way
         self._seq = store.last_seq()
         self.ready = False
 
@@ -131,21 +132,22 @@ class Hub:
         with the rows; an offset that is not the next is refused, so that each row counts once.
         """
         lane = self.lane(name)
-        offset = None if source is None else self._next_offset(lane, source, len(rows))
-        told = await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, key, offset)
-        if offset is not None and told.applied is not None:
-            self._offsets[lane.id][offset[0]] = offset[1]
+        if source is None:
+            return await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, key)
+        where, at = source
+        if (wanted := self._offsets[lane.id].get(where, 0)) != at or (lane.id, where) in self._reading:
+            raise Conflict(f"the offset of {where!r} must be {wanted}, which comes next; got {at}, or again.")
+        self._reading.add((lane.id, where))
+        try:
+            told = await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, None, (where, at + len(rows)))
+            self._offsets[lane.id][where] = at + len(rows)
+        finally:
+            self._reading.discard((lane.id, where))
         return told
 
     def offset(self, name: str, source: str) -> int:
         """What comes next of a source."""
         return self._offsets[self.lane(name).id].get(source, 0)
-
-    def _next_offset(self, lane: Lane, source: tuple[str, int], count: int) -> tuple[str, int]:
-        where, at = source
-        if (wanted := self._offsets[lane.id].get(where, 0)) != at:
-            raise Conflict(f"the offset of {where!r} must be {wanted}, which comes next; got {at}.")
-        return where, at + count
 
     async def feedback(self, name: str, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Told:
         """Learn labels of predictions, by their ids."""
@@ -220,7 +222,7 @@ class Hub:
         self._check_room(lane)
         future: asyncio.Future[Told] = self.loop.create_future()
         seq = self._next_seq() if job.event is not None and not job.seq else job.seq
-        lane.add(job._replace(seq=seq, done=self._told(future)), self.pool.submit)
+        lane.add(job._replace(seq=seq, done=self._told(future), epoch=lane.epoch), self.pool.submit)
         return future
 
     @staticmethod
@@ -256,7 +258,9 @@ class Hub:
         """What is known of rows; with ``issue``, they wait for their labels."""
         lane = self.lane(name)
         if lane.broken:
-            raise NotStored("the store could not be written, and the model is on its way back; try again.")
+            raise NotStored(NOT_STORED)
+        if lane.served.model.layout is None:
+            raise Conflict(f"{name!r} must have learnt something before it predicts; it has not.")
         if not issue:
             return await self._only_predicted(lane, rows)
         event = Event(ISSUE, time.time(), {"rows": rows})
@@ -267,11 +271,15 @@ class Hub:
         return await self._issued_beforehand(lane, event)
 
     async def _issued_now(self, lane: Lane, event: Event) -> Predicted:
-        seq, future = self._next_seq(), self.loop.create_future()
-        applied = lane.apply_now(Job(seq, event, _nothing, self._told(future)))
+        seq, future, epoch = self._next_seq(), self.loop.create_future(), lane.epoch
+        try:
+            applied = lane.apply_now(Job(seq, event, _nothing, self._told(future), epoch=epoch))
+        finally:
+            if lane.broken:
+                self.pool.submit(lane.mend)
         shown, version = lane.served.shown_each(applied.said or []), lane.version
         if lane.wants_version():
-            lane.add(Job(0, None, _nothing, _nobody_done), self.pool.submit)
+            lane.add(Job(0, None, _nothing, _nobody, epoch=epoch), self.pool.submit)
         await future
         return Predicted(shown, _ids(seq, len(shown)), applied.ignored, version)
 
@@ -291,7 +299,7 @@ class Hub:
         shown, ignored, version = await self._copied(lane, event.body["rows"])
         self._check_room(lane)
         seq, future, epoch = self._next_seq(), self.loop.create_future(), lane.epoch
-        job = Job(seq, event, _nothing, _nobody_done, written=True)
+        job = Job(seq, event, _nothing, _nobody, written=True, epoch=epoch)
         done, row = self._told(future), lane.row_of(job, 0)
         lane.count(row)
         entry = Entry(
@@ -308,7 +316,7 @@ class Hub:
         if lane.idle and len(rows) <= INLINE_ROWS and lane.lock.acquire(blocking=False):
             try:
                 served = lane.served
-                return Predicted(served.predict(rows), None, served._ignored(rows), lane.version)
+                return Predicted(served.predict(rows), None, served.ignored(rows), lane.version)
             finally:
                 lane.lock.release()
         shown, ignored, version = await self._copied(lane, rows)
@@ -321,7 +329,7 @@ class Hub:
             if start:
                 await asyncio.sleep(0)
             shown += served.predict(rows[start : start + INLINE_ROWS])
-        return shown, served._ignored(rows), version
+        return shown, served.ignored(rows), version
 
 
 def _made(settings: Settings, data: bytes | None) -> ServedModel:
@@ -356,10 +364,7 @@ def _nothing(served: ServedModel, applied: Applied) -> bytes:
 
 
 def _nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
-    """To be set by the queue."""
-
-
-_nobody_done = _nobody
+    """Nobody waits, or the queue will say who does."""
 
 
 def _settle(future: asyncio.Future[Told], told: Told, error: BaseException | None) -> None:
@@ -371,6 +376,3 @@ def _settle(future: asyncio.Future[Told], told: Told, error: BaseException | Non
         future.set_exception(error)
     else:
         future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-
-
-__all__ = ["Hub", "Predicted", "Refused", "Told"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bayou.errors import BayouError
 from bayou.estimators.forecasts import Forecasts
 from bayou.service.committer import Committer, Entry
-from bayou.service.errors import NotStored, Refused
+from bayou.service.errors import NOT_STORED, HalfDone, NotStored, Refused
 from bayou.service.events import Event
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Answered, Batch, Journalled, Store, Version
@@ -42,6 +42,7 @@ class Job(NamedTuple):
     version: str | None = None
     back_to: int | None = None
     written: bool = False
+    epoch: int = 0  # of the lane, when it came
 
 
 class Lane:
@@ -53,7 +54,7 @@ class Lane:
         self.lock = threading.Lock()  # of the live model
         self.queue: deque[Job] = deque()
         self.running = self.deleted = False
-        self.epoch = 0  # grows when what was applied could not be written
+        self.epoch = 0  # grows when what was applied could not be written: whoever came before is refused
         self.broken = False
         self.version = max((version.number for version in store.versions(id)), default=0)
         self.rate = Rate()
@@ -89,7 +90,8 @@ class Lane:
         """Let a small thing happen at once, where nothing waits."""
         assert job.event is not None
         with self.lock:
-            applied = self.served.apply(job.seq, job.event)
+            self._check_epoch(job)
+            applied = self._applied(job)
             self._put(job, applied)
             self._fresh = False
         return applied
@@ -113,29 +115,23 @@ class Lane:
                 self._do(job)
             except BaseException as error:
                 job.done(None, b"", error)
+            if self.broken:
+                self.mend()
             if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
                 self._publish()
 
     def _do(self, job: Job) -> None:
         with self.lock:
-            if self.broken:
-                self._reload()
-                if job.written and job.seq <= self.served.seq:
-                    return
+            self._check_epoch(job)
             if job.event is None:
                 self._put_version(job)
                 return
             try:
-                applied = self._roll_back(job) if job.back_to is not None else self.served.apply(job.seq, job.event)
-            except Refused:
-                raise
+                applied = self._applied(job)
             except BayouError:
                 if job.written:  # the journal has it, and whoever replays it finds the same
                     self.served.seq = job.seq
                     return
-                raise
-            except BaseException:  # a defect: what was applied is not known
-                self.give_up()
                 raise
             self._fresh = False
             if not job.written:
@@ -144,6 +140,23 @@ class Lane:
         if self.wants_version() and job.back_to is None:
             with self.lock:
                 self._put_version(job._replace(done=_nobody, version=None))
+
+    def _check_epoch(self, job: Job) -> None:
+        if self.broken or job.epoch != self.epoch:
+            raise NotStored(NOT_STORED)
+
+    def _applied(self, job: Job) -> Applied:
+        assert job.event is not None
+        try:
+            return self._roll_back(job) if job.back_to is not None else self.served.apply(job.seq, job.event)
+        except HalfDone as error:
+            self.give_up()
+            raise error.why from error
+        except BayouError:
+            raise
+        except BaseException:  # a defect: what was applied is not known
+            self.give_up()
+            raise
 
     def _roll_back(self, job: Job) -> Applied:
         assert job.back_to is not None
@@ -166,7 +179,7 @@ class Lane:
         told = None if job.key is None else Answered(*job.key, answer)
         version = self._new_version(job.version) if job.back_to is not None else None
         self.count(row)
-        done, epoch = job.done, self.epoch
+        done, epoch = job.done, job.epoch
         self._committer.put(
             Entry(
                 Batch(row, told, job.offset, version, self.id),
@@ -189,7 +202,7 @@ class Lane:
 
     def _put_version(self, job: Job) -> None:
         version = self._new_version(job.version)
-        done, epoch = job.done, self.epoch
+        done, epoch = job.done, job.epoch
         answer = job.answer(self.served, Applied(0, []))
         self._committer.put(
             Entry(
@@ -214,8 +227,9 @@ class Lane:
     @staticmethod
     def _copy_of(served: ServedModel) -> ServedModel:
         """To be read only: without what waits, and sharing what never changes."""
-        model, memo = served.model, {}
-        estimator: Any = model.estimator
+        model, estimator = served.model, served.model.estimator
+        memo: dict[int, Any] = {}
+        shared: Any
         for shared in (model.encoder, model.extra, model.target):
             memo[id(shared)] = shared
         if estimator is not None:
@@ -227,24 +241,18 @@ class Lane:
             choice = getattr(estimator, "_choice", None)
             memo[id(choice)] = choice
         mine = copy.copy(served)
-        mine.model = copy.deepcopy(model, memo)  # type: ignore[arg-type]
+        mine.model = copy.deepcopy(model, memo)
         return mine
 
     # --- when the disk takes nothing
 
     def give_up(self) -> None:
         """What was applied since the last commit was not written: what is there no longer counts."""
+        self.broken = True  # first: whoever reads the new epoch finds this
         self.epoch += 1
-        self.broken = True
 
     def _reload(self) -> None:
-        """Back to what is written; what waits is told so, or is written and comes back with the rest."""
-        with self._guard:
-            waiting = list(self.queue)
-            self.queue.clear()
-        for job in waiting:
-            if not job.written:
-                job.done(None, b"", NotStored("the store could not be written; try again."))
+        """Back to what is written. What still waits is of an older epoch, and refused in its turn."""
         self.served, self.version, self._size = restored(self._store, self.id, self.served.settings)
         self._since, self.broken, self._fresh = self._store.journal_size(self.id), False, False
 

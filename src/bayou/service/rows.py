@@ -1,4 +1,4 @@
-"""Rows of JSON as typed tables: each column is told as what the model takes it for, whatever the first rows look like."""
+"""Rows of JSON as typed tables: each column is told as what the model takes it for, whatever these rows look like."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def check_rows(rows: Sequence[Any]) -> None:
             raise InvalidFeatures(f"row {place} must have at most {MOST_COLUMNS} columns; got {len(row)}.")
         for name, value in row.items():
             kind = type(value)
-            if kind is float or kind is int or value is None or kind is bool:
+            if kind is int or value is None or kind is bool or (kind is float and value - value == 0.0):
                 continue
+            if kind is float:
+                raise InvalidFeatures(f"row {place} must hold finite numbers; got {value} in {name[:40]!r}.")
             if kind is not str:
                 raise InvalidFeatures(f"row {place} must hold plain values; got {kind.__name__} in {name[:40]!r}.")
             if len(value) > LONGEST_VALUE:

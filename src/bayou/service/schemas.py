@@ -9,11 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 from bayou.service.limits import LONGEST_VALUE, MOST_COLUMNS, MOST_ROWS
 from bayou.service.settings import ModelName, Settings
 
-VALUE = {"anyOf": [{"type": "null"}, {"type": "boolean"}, {"type": "number"}, {"type": "string", "maxLength": LONGEST_VALUE}]}
+VALUE = {
+    "anyOf": [{"type": "null"}, {"type": "boolean"}, {"type": "number"}, {"type": "string", "maxLength": LONGEST_VALUE}]
+}
 ROW = {"type": "object", "additionalProperties": VALUE, "maxProperties": MOST_COLUMNS}
 Row = Annotated[Any, WithJsonSchema(ROW)]
 Scalar = Annotated[
-    Any, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "string", "maxLength": LONGEST_VALUE}]})
+    Any,
+    WithJsonSchema(
+        {"anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "string", "maxLength": LONGEST_VALUE}]}
+    ),
 ]
 Rows = Annotated[list[Row], Field(min_length=1, max_length=MOST_ROWS)]
 PredictionId = Annotated[str, StringConstraints(min_length=1, max_length=40)]

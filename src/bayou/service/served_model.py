@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import State
-from bayou.errors import BayouError, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.errors import BayouError, InvalidSpec, InvalidTarget, ModelFileError
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.table_model import CLASSES, Learnt, TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import from_bytes, to_bytes
-from bayou.service.errors import NotFound
+from bayou.service.errors import HalfDone, NotFound
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
-from bayou.service.rows import Row, by_values, names_of, table_of, unknown_names
+from bayou.service.rows import Row, check_label, check_rows, names_of, table_of, unknown_names
 from bayou.service.settings import Settings
 
 SOURCE = "the service"
@@ -66,6 +66,7 @@ class ServedModel:
 
     def _learn(self, seq: int, event: Event) -> Applied:
         rows: Sequence[Row] = event.body["rows"]
+        check_rows(rows)
         table, ignored = self._table(rows)
         self._check_classes([row.get(self.model.target.column) for row in rows])
         learnt = self.model.learn_many(table)
@@ -75,15 +76,22 @@ class ServedModel:
     def _issue(self, seq: int, event: Event) -> Applied:
         """Forecast each row; the oldest predictions that wait make room."""
         rows: Sequence[Row] = event.body["rows"]
-        inputs, ignored = self._inputs(rows), self._ignored(rows)
-        estimator, said = self.model.estimator, []
-        for place, one in enumerate(inputs):
-            issued = estimator.forecast_one(one)
+        inputs, ignored = self._inputs(rows), self.ignored(rows)
+        estimator = self.model.estimator
+        before, all_issued = estimator.forecasts.issued, []
+        try:
+            for one in inputs:
+                all_issued.append(estimator.forecast_one(one))
+        except BayouError:
+            for issued in all_issued:
+                estimator.drop_forecast(issued.id)
+            estimator.forecasts.issued = before
+            raise
+        for place, issued in enumerate(all_issued):
             kept = issued.said if isinstance(issued.said, dict) else None
             self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
-            said.append(issued.said)
         self._expire(event.at)
-        return Applied(0, ignored, said=said)
+        return Applied(0, ignored, said=[issued.said for issued in all_issued])
 
     def _expire(self, now: float) -> None:
         """Wait no longer for labels that are late by a stated time, or where too many are waited for."""
@@ -105,8 +113,11 @@ class ServedModel:
         self._check_classes(list(known.values()))
         self._check_new_classes(list(known.values()))
         delays = [max(event.at - self.pending[id].at, 0.0) for id in known]
-        for id, target in known.items():
-            self._learn_late(self.pending.pop(id), target)
+        try:
+            for id, target in known.items():
+                self._learn_late(self.pending.pop(id), target)
+        except BayouError as error:
+            raise HalfDone(error) from error
         return Applied(len(known), [], delays=tuple(delays))
 
     def _learn_late(self, waiting: Waiting, target: Any) -> None:
@@ -129,7 +140,7 @@ class ServedModel:
         if waiting.said is not None or self.model.task in CLASSES:
             return waiting.said
         if pending.forecast is not None:
-            said = pending.forecast.prediction
+            said: Any = pending.forecast.prediction
             return estimator._told_of(said.in_units(*pending.units) if pending.units != (0.0, 1.0) else said)
         return estimator._told_of(estimator._predicted(pending.example)) if self.model.begun else None
 
@@ -146,25 +157,30 @@ class ServedModel:
         if kinds is None:
             columns = [name for name in names_of(rows) if name not in self.settings.ignore]
             if others[0] not in columns:
-                raise InvalidTarget(f"rows must have the target {others[0]!r}; got {', '.join(map(repr, columns[:12]))}.")
+                raise InvalidTarget(
+                    f"rows must have the target {others[0]!r}; got {', '.join(map(repr, columns[:12]))}."
+                )
             return table_of(rows, {}, columns), []
-        return table_of(rows, kinds, others), self._ignored(rows)
+        return table_of(rows, kinds, others), self.ignored(rows)
 
     def _inputs(self, rows: Sequence[Row]) -> list[Any]:
         """Each row as a forecast takes it."""
         if self.model.layout is None:
             raise InvalidSpec("a model must have learnt something before it predicts; this one has not.")
+        check_rows(rows)
         inputs = self.model._inputs_of(self.model.layout, table_of(rows, self.model.kinds()))
         if hasattr(inputs, "iter_rows"):
             return list(inputs.iter_rows(named=True))
         return [row[None] for row in inputs]
 
-    def _ignored(self, rows: Sequence[Row]) -> list[str]:
+    def ignored(self, rows: Sequence[Row]) -> list[str]:
+        """Columns of rows that are not used."""
         known = {*(self._columns() or ()), self.model.target.column, *self.settings.ignore, self.model.weight or ""}
         return unknown_names(rows, known)[:MOST_IGNORED]
 
     def _target(self, label: Any) -> Any:
         """A label as the model takes it: the outcome of a comparison, or what is compared."""
+        check_label(label)
         target = self.model.target
         if target.comparison is not None and isinstance(label, bool):
             return label
@@ -194,6 +210,7 @@ class ServedModel:
 
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """What is known of rows, in JSON's types; nothing waits for a label, and nothing changes."""
+        check_rows(rows)
         said = self.model.predict(table_of(rows, self.model.kinds())) if self.model.begun else None
         return self.shown(said, len(rows))
 
@@ -280,6 +297,3 @@ def _of_numbers(said: Any) -> list[Any]:
         {"mean": mean, "sd": deviation, "low": low, "high": high}
         for mean, deviation, (low, high) in zip(means.tolist(), deviations.tolist(), ends.tolist(), strict=True)
     ]
-
-
-__all__ = ["Applied", "BayouError", "InvalidFeatures", "ServedModel", "by_values"]

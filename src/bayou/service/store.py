@@ -1,8 +1,8 @@
 """One SQLite file: models, the journal of what happened to them, versions, answers to keys, offsets of sources.
 
-What is said to be stored is in a committed transaction. With ``full``, it survives the loss of power, as far as the disk
-keeps its word; with ``normal``, the death of the process by any means, while a loss of power may take the last commits,
-of which each is whole or not there. The file is locked: one server has it.
+What is said to be stored is in a committed transaction. With ``full``, it survives the loss of power, as far as the
+disk keeps its word; with ``normal``, the death of the process by any means, while a loss of power may take the last
+commits, of which each is whole or not there. The file is locked: one server has it.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ class Store:
     def last_seq(self) -> int:
         """The highest number that a row of the journal had."""
         found = self._all(
-            "SELECT max((SELECT coalesce(max(seq), 0) FROM journal), coalesce((SELECT value FROM about WHERE name = 'seq'), 0))"
+            "SELECT max((SELECT coalesce(max(seq), 0) FROM journal), "
+            "coalesce((SELECT value FROM about WHERE name = 'seq'), 0))"
         )
         return int(found[0][0])
 
@@ -246,7 +247,8 @@ class Store:
     def journal_size(self, model: int) -> tuple[int, int, int]:
         """Rows of the journal, the examples in them, and bytes."""
         found = self._all(
-            "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(length(body)), 0) FROM journal WHERE model = ?", model
+            "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(length(body)), 0) FROM journal WHERE model = ?",
+            model,
         )
         count, rows, size = found[0]
         return int(count), int(rows), int(size)
@@ -267,7 +269,9 @@ class Store:
 
     def size(self) -> int:
         """Bytes of the file, without those that are free."""
-        pages, free, each = (int(self._all(f"PRAGMA {name}")[0][0]) for name in ("page_count", "freelist_count", "page_size"))
+        pages, free, each = (
+            int(self._all(f"PRAGMA {name}")[0][0]) for name in ("page_count", "freelist_count", "page_size")
+        )
         return (pages - free) * each
 
     def close(self) -> None:
