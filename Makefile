@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-python test test-compiled test-python lint format bench bench-streams papers papers-quick clean
+.PHONY: help demo demo-python test test-compiled test-python soak lint format bench bench-streams papers papers-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test-compiled: $(READY) ## Run every test with compiled kernels
 
 test-python: $(READY) ## Run the contract tests with the kernels as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) tests/contracts
+
+soak: $(READY) ## Run more of the tests that draw at random, in about ten minutes: before a release
+	$(BIN)/python -m pytest -n $(WORKERS) -m soak
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check

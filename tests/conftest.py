@@ -1,4 +1,4 @@
-"""What every test can rely on: reproducible examples, and fresh Python processes that see this package."""
+"""What every test can rely on: reproducible examples, fresh Python processes, and workers that share the compiling."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
 
@@ -51,3 +53,25 @@ def run_python() -> Callable[..., str]:
         return finished.stdout
 
     return run
+
+
+class FromBothEnds(LoadFileScheduling):
+    """Whole files to each worker, to one from the front and to the others from the back of the alphabet.
+
+    Neighbours use the same kernels: the worker that has compiled them goes on with them, and no two compile the same.
+    """
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if node is not self.nodes[0]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
+    def _split_scope(self, nodeid: str) -> str:
+        """The papers are one: the quick run of them all is asked by many of their tests."""
+        file = super()._split_scope(nodeid)
+        return "tests/papers" if file.startswith("tests/papers/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FromBothEnds:
+    config.option.loadscopereorder = False
+    return FromBothEnds(config, log)

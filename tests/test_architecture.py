@@ -126,17 +126,24 @@ def test_every_page_is_on_the_map_and_every_link_leads_somewhere(root: Path) -> 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_examples_in_the_pages_run(root: Path, tmp_path: Path, run_python: Callable[..., str], page: str) -> None:
-    """A block that opens with the name of a file is such a file, added to the package; any other is a script."""
-    shutil.copytree(root / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    scripts = []
+    """A block that opens with the name of a file is such a file, added to the package; any other is a script.
+
+    With such files nothing is found compiled, so that plain Python is quicker.
+    """
+    files, scripts = {}, []
     for block in re.findall(r"^```python\n(.*?)^```", (root / page).read_text(), re.DOTALL | re.MULTILINE):
         if named := re.match(r"# (src/bayou/\S+\.py)\n", block):
-            (tmp_path / named[1]).write_text(block)
+            files[named[1]] = block
         else:
             scripts.append(block)
     assert scripts
+    if files:
+        shutil.copytree(root / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    package, options = (tmp_path / "src", {"NUMBA_DISABLE_JIT": "1"}) if files else (root / "src", {})
     for script in scripts:
-        run_python(script, package=tmp_path / "src", cwd=tmp_path, NUMBA_DISABLE_JIT="1")
+        run_python(script, package=package, cwd=tmp_path, **options)
 
 
 def test_nothing_names_a_folder_of_someones_machine(root: Path) -> None:

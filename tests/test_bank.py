@@ -178,10 +178,15 @@ def test_labels_that_are_very_late_leave_covariances_positive() -> None:
         assert np.linalg.eigvalsh(covariance).min() > 0.0
 
 
-def moved(chains: Any, steps: int) -> Any:
+def draws(usual: Any) -> Any:
+    """Who is drawn anew: one in ten is anybody, the others are who was believed of late."""
+    return 0.1 / usual.size + 0.9 * usual
+
+
+def moved(chains: Any, usual: Any, steps: int) -> Any:
     """Chains of the usual rates after so many rows whose targets are not known."""
-    even, kept = chains.mean(axis=1, keepdims=True), (1.0 - np.array(SWITCHING)[:, None]) ** steps
-    return even + kept * (chains - even)
+    drawn = chains.sum(axis=1, keepdims=True) * draws(usual)
+    return drawn + (1.0 - np.array(SWITCHING)[:, None]) ** steps * (chains - drawn)
 
 
 def given_by_members(forecast: Any, y: float) -> Any:
@@ -193,18 +198,18 @@ def test_members_are_weighed_by_what_they_said_when_they_were_asked() -> None:
     bank = bank_of()
     bank.learn_many(rows[:20], signs[:20])
     forecasts = [bank.forecast(x) for x in rows[20:]]
-    chains, evidence = bank.belief.chains.copy(), bank.log_evidence
+    chains, usual, evidence = bank.belief.chains.copy(), bank.belief.usual.copy(), bank.log_evidence
     said = forecasts[0].prediction.log_probability(signs[20])
     bank.learn_late(forecasts[0], signs[20])
-    expected = moved(chains, 1) * given_by_members(forecasts[0], signs[20])
+    expected = moved(chains, usual, 1) * given_by_members(forecasts[0], signs[20])
     np.testing.assert_allclose(bank.belief.chains, expected / expected.sum(), rtol=1e-9)
     assert bank.log_evidence - evidence == pytest.approx(said, rel=1e-9)
     # The second was foreseen two rows after the latest label that was known then: so much have chains moved.
-    before = bank.belief.chains.copy()
-    foreseen = moved(chains, 2) * given_by_members(forecasts[1], signs[21])
+    before, usual_before = bank.belief.chains.copy(), bank.belief.usual.copy()
+    foreseen = moved(chains, usual, 2) * given_by_members(forecasts[1], signs[21])
     of_chains = before.sum(axis=1) * foreseen.sum(axis=1) / chains.sum(axis=1)
     bank.learn_late(forecasts[1], signs[21])
-    within = moved(before, 1) * given_by_members(forecasts[1], signs[21])
+    within = moved(before, usual_before, 1) * given_by_members(forecasts[1], signs[21])
     expected = within / within.sum(axis=1, keepdims=True) * of_chains[:, None]
     np.testing.assert_allclose(bank.belief.chains, expected / expected.sum(), rtol=1e-9)
     with pytest.raises(InvalidTarget, match="got 3"):
@@ -220,14 +225,21 @@ def test_weights_are_a_sum_over_all_that_may_have_happened() -> None:
     """Two members, five rows: every sequence of members, told out, for every rate of switching."""
     n, rates = 5, (0.0, 0.2)
     rows, signs = stream(n)
-    bank = bank_of((0.0, 0.1), switching=rates)
+    bank, twin = (bank_of((0.0, 0.1), switching=rates) for _ in range(2))
+    drawn = []
+    for x, y in zip(rows, signs, strict=True):
+        drawn.append(draws(twin.belief.usual))
+        weights = 63.0 / 64.0 * twin.belief.usual if len(drawn) == 1 else None
+        twin.learn_one(x, y)
+        if weights is not None:  # what is believed of late remembers 64 targets at first
+            np.testing.assert_allclose(twin.belief.usual, weights + twin.weights / 64.0, rtol=1e-12)
     said = bank.learn_many(rows, signs)
     given = np.stack([Probit().log_probability(signs, latent) for latent in said.latents], axis=1)
     totals = np.zeros((len(rates), 2))
     for (k, rate), path in itertools.product(enumerate(rates), itertools.product((0, 1), repeat=n + 1)):
         chance = 0.25  # of the rate, and of the first member
-        for now, after in itertools.pairwise(path):
-            chance *= rate / 2.0 + (1.0 - rate) * (now == after)
+        for t, (now, after) in enumerate(itertools.pairwise(path)):
+            chance *= rate * drawn[t][after] + (1.0 - rate) * (now == after)
         totals[k, path[-1]] += chance * math.exp(sum(given[t, path[t + 1]] for t in range(n)))
     assert bank.log_evidence == pytest.approx(math.log(totals.sum()), rel=1e-12)
     np.testing.assert_allclose(bank.belief.chains, totals / totals.sum(), rtol=1e-10)

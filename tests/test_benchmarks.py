@@ -6,46 +6,54 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl  # these need the peers
 import pytest
 
 from bayou import HarmonyMixture
-
-pytest.importorskip("padasip")
-pytest.importorskip("polars")
-pytest.importorskip("river")
-pytest.importorskip("rich")
-pytest.importorskip("threadpoolctl")
-
-import polars as pl  # these need the peers
-
+from benchmarks import __main__ as command
 from benchmarks import criteo, sparse, sparse_quality, tables, vowpal
 from benchmarks.mixtures import APART, FEW, FIRST, NumpyMixture, Stream, draw, learn_each
 from benchmarks.timing import Effort
 
+Run = Callable[[str], tuple[str, dict[str, Any]]]
 KEYS = {"case", "setting", "contender", "microseconds", "figure", "unit", "goal", "reached"}
 
 
-def run(root: Path, tmp_path: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
-    path = tmp_path / "bench.json"
+def as_a_command(root: Path, *arguments: str) -> str:
+    """What the command prints that contributors call."""
     search = os.pathsep.join([str(root / "src"), str(root)])
-    printed = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--json", str(path), *arguments],
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", *arguments],
         cwd=root,
         env={**os.environ, "PYTHONPATH": search},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    return printed, json.loads(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """One round of a case, in this process: what was printed, and what was written."""
+    monkeypatch.setattr(command, "QUICK", Effort(rounds=1, size=0.3))
+
+    def measured(case: str) -> tuple[str, dict[str, Any]]:
+        path = tmp_path / "bench.json"
+        command.main(["--quick", "--json", str(path), "--only", case])
+        return capsys.readouterr().out, json.loads(path.read_text(encoding="utf-8"))
+
+    return measured
+
+
 def test_a_case_is_measured_printed_and_written(root: Path, tmp_path: Path) -> None:
-    printed, written = run(root, tmp_path, "--only", "arrays")
+    path = tmp_path / "bench.json"
+    printed = as_a_command(root, "--json", str(path), "--only", "arrays")
+    written = json.loads(path.read_text(encoding="utf-8"))
     assert set(written) == {"machine", "versions", "effort", "results"}
     assert written["machine"]["dgemm GFLOP/s (1 thread)"] > 0.0
     assert {"bayou", "scikit-learn", "river"} <= set(written["versions"])
@@ -59,9 +67,8 @@ def test_a_case_is_measured_printed_and_written(root: Path, tmp_path: Path) -> N
     assert "reached" in printed
 
 
-@pytest.mark.slow
-def test_peers_are_compared_on_dicts(root: Path, tmp_path: Path) -> None:
-    _, written = run(root, tmp_path, "--only", "dicts")
+def test_peers_are_compared_on_dicts(run: Run) -> None:
+    _, written = run("dicts")
     peers = [result for result in written["results"] if result["contender"].startswith("River")]
     assert len(peers) == 4
     for result in peers:
@@ -75,9 +82,8 @@ def test_peers_are_compared_on_dicts(root: Path, tmp_path: Path) -> None:
             assert result["reached"] is None
 
 
-@pytest.mark.slow
-def test_functions_have_a_bound_peers_and_a_cost_each(root: Path, tmp_path: Path) -> None:
-    printed, written = run(root, tmp_path, "--only", "functions")
+def test_functions_have_a_bound_peers_and_a_cost_each(run: Run) -> None:
+    printed, written = run("functions")
     steps, peers, sizes = (
         [result for result in written["results"] if result["unit"] == unit] for unit in ("step", "ratio", "nanoseconds")
     )
@@ -95,9 +101,8 @@ def test_functions_have_a_bound_peers_and_a_cost_each(root: Path, tmp_path: Path
     assert "ns per function" in printed
 
 
-@pytest.mark.slow
-def test_clusters_of_a_stream_have_a_goal_against_numpy_alone(root: Path, tmp_path: Path) -> None:
-    _, written = run(root, tmp_path, "--only", "cluster-streams")
+def test_clusters_of_a_stream_have_a_goal_against_numpy_alone(run: Run) -> None:
+    _, written = run("cluster-streams")
     settings = list(dict.fromkeys(result["setting"] for result in written["results"]))
     assert settings == [f"{d} columns{kind}" for d in (2, 5, 10) for kind in ("", ", at most 4", ", dicts")]
     for setting in settings:
@@ -112,8 +117,8 @@ def test_clusters_of_a_stream_have_a_goal_against_numpy_alone(root: Path, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "count"), [("mixtures", 4), ("nearest", 20)])
-def test_batches_say_how_many_clusters_were_found(case: str, count: int, root: Path, tmp_path: Path) -> None:
-    printed, written = run(root, tmp_path, "--only", case)
+def test_batches_say_how_many_clusters_were_found(case: str, count: int, run: Run) -> None:
+    printed, written = run(case)
     counted = [result for result in written["results"] if result["contender"].endswith("found")]
     assert len(counted) == {"mixtures": 6, "nearest": 2}[case]
     for result in counted:
@@ -319,6 +324,7 @@ def test_files_that_are_absent_are_said(tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
-def test_an_unknown_case_is_refused(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(subprocess.CalledProcessError):
-        run(root, tmp_path, "--only", "everything")
+def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--only", "everything"])
+    assert "invalid choice: 'everything'" in capsys.readouterr().err

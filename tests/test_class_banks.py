@@ -143,14 +143,18 @@ def test_weights_are_a_sum_over_all_that_may_have_happened() -> None:
     """Two members, five rows: every sequence of members, told out, for every rate of switching."""
     n, rates = 5, (0.0, 0.2)
     rows, targets = stream(n)
-    bank = bank_of((0.0, 0.1), switching=rates)
+    bank, twin = (bank_of((0.0, 0.1), switching=rates) for _ in range(2))
+    drawn = []
+    for x, y in zip(rows, targets, strict=True):
+        drawn.append(0.05 + 0.9 * twin.belief.usual)  # one in ten is anybody of two, the others who was believed
+        twin.learn_one(x, y)
     said = bank.learn_many(rows, targets)
     given = said.of_members[np.arange(n), :, targets.astype(int)]
     totals = np.zeros((len(rates), 2))
     for (k, rate), path in itertools.product(enumerate(rates), itertools.product((0, 1), repeat=n + 1)):
         chance = 0.25  # of the rate, and of the first member
-        for now, after in itertools.pairwise(path):
-            chance *= rate / 2.0 + (1.0 - rate) * (now == after)
+        for t, (now, after) in enumerate(itertools.pairwise(path)):
+            chance *= rate * drawn[t][after] + (1.0 - rate) * (now == after)
         totals[k, path[-1]] += chance * math.prod(given[t, path[t + 1]] for t in range(n))
     assert bank.log_evidence == pytest.approx(math.log(totals.sum()), rel=1e-12)
     np.testing.assert_allclose(bank.belief.chains, totals / totals.sum(), rtol=1e-10)

@@ -13,12 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("polars")
-pytest.importorskip("river")
-pytest.importorskip("rich")
-pytest.importorskip("threadpoolctl")
-
 from sklearn.metrics import log_loss  # these need the peers
 
 from benchmarks import vowpal
@@ -234,7 +228,7 @@ def test_vowpal_predicts_before_it_learns(options: str) -> None:
 
 def test_bandits_predict_before_they_learn() -> None:
     """What the model says when it is asked first and told then, in the units that scikit-learn has so far."""
-    peer = pytest.importorskip("bayesianbandits")
+    import bayesianbandits as peer
     from sklearn.preprocessing import StandardScaler
 
     stream, second = replace(made.abrupt(150), categories={}), []
@@ -251,7 +245,6 @@ def test_bandits_predict_before_they_learn() -> None:
 
 @pytest.mark.slow
 def test_the_best_setting_of_bandits_forgets_what_is_no_longer_true() -> None:
-    pytest.importorskip("bayesianbandits")
     stream = made.abrupt(600)
     never, best = bandits.by_laplace(stream), bandits.by_best_setting(stream)
     losses = [log_loss(stream.labels, run.probabilities) for run in (never, best)]
@@ -361,7 +354,6 @@ def test_a_quick_run_is_printed_written_and_drawn(tmp_path: Path, capsys: pytest
     assert sum(goal["what"] == "not above no change" for goal in written["goals"]) == 2
     assert printed.count("goal:") == len(written["goals"]) == 6
     assert "1e-06" in printed
-    pytest.importorskip("matplotlib")
     assert (tmp_path / "streams.png").stat().st_size > 10_000
 
 

@@ -3,8 +3,9 @@
 Names are resolved when they are first used, so that ``import bayou`` costs next to nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayou.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bayou.bank import Bank
@@ -242,16 +243,6 @@ _NAMES = {
     "streams": "Skipped column_types open_source read_arrow read_csv read_ipc read_json_lines read_libsvm read_parquet "
     "read_vw",
 }
-_HOMES = {name: f"bayou.{home}" for home, names in _NAMES.items() for name in names.split()}
-
+_HOMES, _resolve, __dir__ = lazy_names(__name__, _NAMES)
 if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'bayou' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__ = _resolve

@@ -418,6 +418,8 @@ class Bank(Findings):
         config = state.config
         bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
         for name, own in bank.belief._asdict().items():
+            if name == "usual" and f"belief.{name}" not in state.arrays:  # files of before do not have it
+                continue
             saved = state.arrays[f"belief.{name}"]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
                 raise ModelFileError(
@@ -438,6 +440,8 @@ class Bank(Findings):
             raise ImproperBelief("variances must be positive.")
         if not (np.all(belief.chains > 0.0) and abs(belief.chains.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {belief.chains.sum()}.")
+        if not (np.all(belief.usual >= 0.0) and abs(belief.usual.sum() - 1.0) < 1e-6):
+            raise ImproperBelief(f"what is believed of late must sum to 1; got {belief.usual.sum()}.")
         if not (np.all(belief.noise > 0.0) and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0) and self.awake.any()):
             raise ImproperBelief("noise must be positive, counts not negative, and some member awake.")
 

@@ -90,6 +90,9 @@ def _carry_standing(known: BankBelief, wider: BankBelief, pairs: list[tuple[int,
     wider.chains[...] = known.chains.sum(axis=1, keepdims=True) / wider.chains.shape[1]
     wider.chains[:, new] = known.chains[:, old]
     wider.chains[...] = np.maximum(wider.chains / wider.chains.sum(), FAINTEST)
+    wider.usual[...] = 1.0 / wider.usual.size
+    wider.usual[new] = known.usual[old]
+    wider.usual[...] /= wider.usual.sum()
     for name in PER_MEMBER:
         getattr(wider, name)[new] = getattr(known, name)[old]
     if np.all(wider.rest > 0.0):

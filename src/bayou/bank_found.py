@@ -60,6 +60,10 @@ class Settings:
             raise InvalidSpec(f"`name` must be a setting of some member; got {name!r}.")
         return found
 
+    def found(self) -> str:
+        """What was found, in some lines for people."""
+        return "\n".join(drift_and_noise(self))
+
 
 class Findings(Settings):
     """What a bank has found: who is believed, which settings, what changed, and the weights of the inputs."""

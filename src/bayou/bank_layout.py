@@ -21,6 +21,7 @@ from bayou.numerics.bank_belief import (
     ClassRoom,
     blocks_of,
 )
+from bayou.numerics.bank_past import REACH
 from bayou.numerics.bank_weights import FIRST, FIRST_NOISE, TARGETS_PER_WAVE
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
@@ -69,6 +70,7 @@ def kin_of(members: Sequence[Member]) -> list[int]:
             m.waves,
             m.past,
             m.learns_noise,
+            m.tails,
             m.restarts,
         )
         for m in members
@@ -88,6 +90,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         at=np.cumsum(latents * sizes) - latents * sizes,
         square=np.cumsum(latents * sizes**2) - latents * sizes**2,
         past=np.array([member.past for member in members]),
+        reach=np.array([_reach(member) for member in members]),
         group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
         restarts=np.array([int(member.restarts) for member in members]),
         kin=np.array(kin_of(members)),
@@ -95,6 +98,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
         keeps=np.array(kept),
+        tails=np.array([float(member.tails) for member in members]),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
         patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
@@ -102,6 +106,12 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
         log_past=np.array([all(member.likelihood.log_link for member in members)]),
     )
+
+
+def _reach(member: Member) -> float:
+    """How far out past targets are let in: the less their weights may differ from what is expected, the farther."""
+    variance = member.prior_variance if member.past_variance is None else member.past_variance
+    return REACH / math.sqrt(min(float(np.max(variance)), 1.0))
 
 
 def _origin(member: Member, n_inputs: int) -> Array:
@@ -135,6 +145,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         covariance=covariance,
         noise=np.tile(FIRST_NOISE, (count, 1)),
         chains=np.full((chains, count), 1.0 / (chains * count)),
+        usual=np.full(count, 1.0 / count),
         merit=zeros(count),
         rest=zeros(count),
         naps=zeros(count),
@@ -201,7 +212,7 @@ def extended(
     for g, waves in enumerate(groups_of(members)):
         if waves.inputs is not None:  # they look at as many as they did
             belief.frequency[g, :, n_inputs:] = 0.0
-    same = ("noise", "chains", "merit", "rest", "naps", "idle", "born", "past", "pulse", "changes", "phase")
+    same = ("noise", "chains", "usual", "merit", "rest", "naps", "idle", "born", "past", "pulse", "changes", "phase")
     for name in same:
         getattr(belief, name)[...] = getattr(known, name)
     return belief

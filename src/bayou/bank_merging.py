@@ -42,6 +42,7 @@ def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, Ban
     log_chains = sum(share * np.log(belief.chains) for share, belief in parts)
     chains = np.maximum(np.exp(log_chains - np.max(log_chains)), FAINTEST)
     total.chains[...] = chains / chains.sum()
+    total.usual[...] = np.mean([belief.usual for share, belief in parts if share > 0.0], axis=0)
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
 
 
@@ -159,4 +160,5 @@ def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: flo
     belief.past[...] = 0.0 if few else np.clip(ratio * belief.past + shift, -FARTHEST, FARTHEST)
     if belief.pulse[LEARNT] <= FIRST_UNITS:  # what members gave to targets in no units tells nothing of them
         belief.chains[...] = 1.0 / belief.chains.size
+        belief.usual[...] = 1.0 / belief.usual.size
         belief.merit[...] = 0.0

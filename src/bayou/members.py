@@ -53,7 +53,8 @@ class Member(Spec):
     change. ``past_variance`` is the prior variance of their weights, if it is not that of the inputs, and ``past_mean``
     the prior mean of that of the latest. One that ``restarts`` begins anew now and then, and stands for a stream that
     has changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
-    learns it; None if the likelihood says it.
+    learns it; None if the likelihood says it. Such noise may have heavy ``tails``: that of Student's t with so many
+    degrees of freedom, of which targets far away tell little.
 
     >>> from bayou import FlipProbit, Gaussian, Member
     >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift
@@ -71,6 +72,7 @@ class Member(Spec):
     noise_memory: float | None = None
     past_variance: float | None = None
     past_mean: float = 0.0
+    tails: float = math.inf
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
@@ -91,7 +93,11 @@ class Member(Spec):
         self._check_noise()
 
     def _check_noise(self) -> None:
+        if not (isinstance(self.tails, (int, float)) and self.tails > 0.0):
+            raise InvalidSpec(f"`tails` must be degrees of freedom, above 0; got {self.tails!r}.")
         if self.noise_memory is None:
+            if self.tails < math.inf:
+                raise InvalidSpec(f"`tails` are of noise that is learnt, with a `noise_memory`; got {self.tails!r}.")
             return
         if not (isinstance(self.noise_memory, (int, float)) and self.noise_memory >= 1.0):
             raise InvalidSpec(

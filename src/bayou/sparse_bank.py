@@ -174,8 +174,13 @@ class SparseBank(Settings):
         """What is known of the target of one row, by its columns and values; it is not checked."""
         return self.predict_unchecked(SparseRows(np.array([0, columns.size]), columns, values, self.n_columns))
 
-    def learn_many(self, features: Any, targets: ArrayLike, weights: ArrayLike | None = None) -> MixedPrediction:
-        """Learn from the rows in order; returns the predictions made before each target was used."""
+    def learn_many(
+        self, features: Any, targets: ArrayLike, weights: ArrayLike | None = None, tell: bool = True
+    ) -> MixedPrediction:
+        """Learn from the rows in order; returns the predictions made before each target was used.
+
+        Unless it is to ``tell`` all, they know what was given to the targets, and nothing else.
+        """
         rows, large = self._checked(features)
         wanted = np.require(targets, np.float64, ["C", "W"])
         if wanted.shape != (len(rows),):
@@ -185,15 +190,18 @@ class SparseBank(Settings):
         counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
         before = [array.copy() for array in self.belief] if large else None
         try:
-            return self.learn_unchecked(rows, wanted, counts)
+            return self.learn_unchecked(rows, wanted, counts, tell)
         except ImproperBelief:
             for array, saved in zip(self.belief, before or self.belief, strict=True):
                 array[...] = saved
             raise
 
-    def learn_unchecked(self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS) -> MixedPrediction:
+    def learn_unchecked(
+        self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS, tell: bool = True
+    ) -> MixedPrediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
-        record, shares, evidence = self._said_of(len(rows))
+        record, shares, _ = self._said_of(len(rows) if tell else 0)
+        evidence = np.empty(len(rows))
         done = _ENTRIES["learn"](*self._known(rows), targets, weights, record, shares, evidence, self._room)
         if done < len(rows):
             raise ImproperBelief(

@@ -45,8 +45,8 @@ def test_the_peers_are_told_the_same_rows(tmp_path: Path) -> None:
 
 def test_river_is_asked_as_its_users_do(tmp_path: Path) -> None:
     """Its pipeline on the raw numbers, row by row: its scaler has the same units as ours."""
-    linear_model = pytest.importorskip("river.linear_model")
-    preprocessing = pytest.importorskip("river.preprocessing")
+    from river import linear_model, preprocessing
+
     rows = table(400)
     rows.select("a", "b", "label").write_csv(tmp_path / "t.csv")
     scaler, model = preprocessing.StandardScaler(), linear_model.LogisticRegression()

@@ -13,7 +13,7 @@ from tests.cli.made import QUICK, bayou, table
 NAMES = ["t.csv", "t.jsonl", "t.vw", "t.libsvm"]
 PIECES = [b",", b"\n", b'"', b"\x00", b"\xff\xfe", b"nan", b"inf", b"1e999", b"-", b"{", b"}", b"[", b"null", b":"]
 PIECES += [b"9" * 400, b"\r", b"\x1f", b" ", b"2024-01-01", b"|", b"'", b"1e200", b"yes", b"perhaps", b"\xc3\xa9"]
-SEEDS = [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 200))]
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(40, 200))]
 
 
 def mutated(text: bytes, dice: random.Random) -> bytes:
@@ -65,17 +65,16 @@ def test_no_file_ends_in_a_traceback_or_harms_a_model(
 ) -> None:
     source, model = tmp_path / name, tmp_path / "model"
     source.write_bytes(mutated(sources[name], random.Random(f"{name} {seed}")))
-    for on_error in ("stop", "skip"):
-        for known in (False, True):
-            model.unlink(missing_ok=True)
-            if known:
-                model.write_bytes(sources[f"model of {name}"])
-            words = ("learn", source, "--target", "label", "-f", model, "--on-error", on_error, "--quiet", *QUICK)
-            result = bayou(*words)
-            assert result.exit_code in (0, 1, 2), result.output
-            if result.exit_code == 0:
-                load(model)
-                continue
+    for on_error, known in zip(("stop", "skip"), (seed % 2 == 0, seed % 2 == 1), strict=True):  # two of the four
+        model.unlink(missing_ok=True)
+        if known:
+            model.write_bytes(sources[f"model of {name}"])
+        words = ("learn", source, "--target", "label", "-f", model, "--on-error", on_error, "--quiet", *QUICK)
+        result = bayou(*words)
+        assert result.exit_code in (0, 1, 2), result.output
+        if result.exit_code == 0:
+            load(model)
+        else:
             line = result.stderr.strip().splitlines()[-1]
             assert line.startswith("bayou: ")
             assert model.read_bytes() == sources[f"model of {name}"] if known else not model.exists()

@@ -76,8 +76,9 @@ def test_a_run_that_is_stopped_goes_on(tmp_path: Path) -> None:
     ("kills", "kind", "n_rows"),
     [
         (3, "csv", 5000),
-        pytest.param(10, "csv", 20_000, marks=pytest.mark.slow),
-        pytest.param(10, "vw", 40_000, marks=pytest.mark.slow),
+        (2, "vw", 12_000),
+        pytest.param(10, "csv", 20_000, marks=pytest.mark.soak),
+        pytest.param(10, "vw", 40_000, marks=pytest.mark.soak),
     ],
 )
 def test_a_run_that_is_killed_goes_on(tmp_path: Path, kills: int, kind: str, n_rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -96,12 +97,18 @@ def run(runs: dict[str, TableRun], request: pytest.FixtureRequest) -> TableRun:
     return runs[task]
 
 
+@functools.cache
+def page_of(run: TableRun) -> str:
+    """Drawn once for all tests that look at it."""
+    return report_page(run)
+
+
 each_task = pytest.mark.parametrize("run", TASKS, indirect=True)
 
 
 @each_task
 def test_the_page_is_whole_and_harmless(run: TableRun) -> None:
-    text = report_page(run)
+    text = page_of(run)
     page = Page(text)
     tags = [tag for tag, _ in page.elements]
     assert [attrs["id"] for tag, attrs in page.elements if tag == "section"] == SECTIONS
@@ -118,7 +125,7 @@ def test_the_page_is_whole_and_harmless(run: TableRun) -> None:
 
 @each_task
 def test_nothing_is_asked_from_outside(run: TableRun) -> None:
-    text = report_page(run)
+    text = page_of(run)
     addresses = re.findall(r"[a-z]+://[^\s\"'<]*", text)
     assert set(addresses) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     page = Page(text)
@@ -134,7 +141,7 @@ def test_nothing_is_asked_from_outside(run: TableRun) -> None:
 @each_task
 def test_identifiers_are_unique_and_found(run: TableRun) -> None:
     """Two pictures that share a page must not clip each other."""
-    text = report_page(run)
+    text = page_of(run)
     known = [attrs["id"] for _, attrs in Page(text).elements if "id" in attrs]
     assert len(known) == len(set(known))
     assert set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", text)) <= set(known)
@@ -142,7 +149,7 @@ def test_identifiers_are_unique_and_found(run: TableRun) -> None:
 
 @each_task
 def test_the_folder_of_the_source_is_not_told(run: TableRun) -> None:
-    text = report_page(run)
+    text = page_of(run)
     assert "&lt;i&gt;rows.csv" in text
     assert "secret" not in text
     assert "folder" not in text
@@ -150,7 +157,7 @@ def test_the_folder_of_the_source_is_not_told(run: TableRun) -> None:
 
 @each_task
 def test_scores_are_told_with_errors_beside_baselines(run: TableRun) -> None:
-    text = Page(report_page(run)).text
+    text = Page(page_of(run)).text
     values, errors = run.scores.values(), run.scores.errors()
     first = next(iter(values))
     assert f"{values[first]:.4g}" in text
@@ -160,7 +167,7 @@ def test_scores_are_told_with_errors_beside_baselines(run: TableRun) -> None:
 
 def test_names_that_are_no_mathematics_are_drawn_as_they_are(runs: dict[str, TableRun]) -> None:
     run = runs.setdefault("regression", learnt("regression"))
-    assert "$x_{$" in Page(report_page(run)).text
+    assert "$x_{$" in Page(page_of(run)).text
 
 
 def test_a_run_without_scores_has_no_report() -> None:
@@ -169,10 +176,36 @@ def test_a_run_without_scores_has_no_report() -> None:
 
 
 def test_hashed_rows_and_short_runs_have_a_report_without_theory() -> None:
-    text = Page(report_page(learnt("binary", hashed=True))).text
+    text = Page(report_page(learnt("multiclass", hashed=True))).text
     assert "Of hashed rows theory expects nothing" in text
     assert "not a bank" in text
     assert "too short for a theory" in Page(report_page(learnt("regression", 17))).text
+
+
+def over_sparse_rows(*tables: pl.DataFrame) -> TableRun:
+    """Of hashed rows, by a bank."""
+    model = bayou.TableModel(f"y{HOSTILE}", "binary", bayou.TableEncoder(hashed=True), budget=bayou.Budget())
+    run = TableRun(model, "rows.csv")
+    for _ in run.over(tables):
+        pass
+    return run
+
+
+def test_the_drift_of_a_bank_of_sparse_rows_is_told() -> None:
+    """Of a stream whose labels mean the opposite from the middle on, and of one that is the same all along."""
+    steady = made("binary", 2000)
+    classes = {HOSTILE: "no", "no": HOSTILE}
+    opposite = steady.with_columns(pl.col(f"y{HOSTILE}").replace(classes))
+    drifts = []
+    for run in (over_sparse_rows(steady, steady), over_sparse_rows(steady, opposite)):
+        page, bank = Page(report_page(run)), run.model.estimator.bank_
+        assert isinstance(bank, bayou.SparseBank)
+        assert f"the stream drifts with probability {bank.drift_probability:.2f}." in page.text
+        assert "not looked for" in page.text
+        assert bank.found() in page.text
+        assert any("Probability of each rate of drift" in (attrs.get("aria-label") or "") for _, attrs in page.elements)
+        drifts.append(bank.drift_probability)
+    assert drifts[0] < 0.5 < drifts[1]
 
 
 # --- theory

@@ -33,6 +33,8 @@ def test_workers_learn_files_side_by_side(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "900 rows in 3 shards" in result.stdout
     assert "without drift" in result.stdout
+    assert "each row before it was learnt" in result.stdout
+    assert {"log_loss", "accuracy", "ece", "brier", "auc"} <= set(result.stdout.split())
     assert f"saved to {model}" in result.stderr
     learnt = load(model)
     assert learnt.n_rows == 900
@@ -48,6 +50,8 @@ def test_reports_as_json(folder: Path) -> None:
     first, last = map(json.loads, result.stdout.splitlines())
     assert first["round"] == 1
     assert {"rows", "seconds", "bytes_moved", "log_score", "moved_mean", "moved_deviation"} <= first.keys()
+    assert 0.0 < first["rmse"] < 10.0
+    assert 0.7 < first["coverage"] <= 1.0
     assert last == {"rows": 900, "shards": 2, "exact": True, "settled": True, "task": "regression", "final": True}
 
 

@@ -12,12 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayou import FullGaussian, Gaussian, Logistic, OnlineClassifier, OnlineRegressor, TableModel
-from bayou.distributed import DaskCluster, InProcess, fit
+from bayou import FullGaussian, Gaussian, HarmonyMixture, Logistic, OnlineClassifier, OnlineRegressor, TableModel
+from bayou.distributed import DaskCluster, InProcess, fit, fit_mixture
 from bayou.errors import InvalidSpec, StreamError
 from tests.distributed import made
 
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
 
 X = made.rows(2000)
@@ -107,3 +106,14 @@ def test_a_worker_that_is_killed_between_rounds_takes_what_it_kept_with_it(clien
     fitted = fit(CLASSIFIER, SHARDS, engine=DaskCluster(client), progress=kill)
     assert killed
     assert made.belief_bytes(fitted.model) == expected()
+
+
+def test_a_mixture_is_the_batch_fit(client: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(5400, 2)) + np.repeat([[0.0, 0.0], [6.0, 1.0], [0.0, 7.0]], 1800, axis=0)
+    dask_array = pytest.importorskip("dask.array")
+    fitted = fit_mixture(HarmonyMixture(), dask_array.from_array(rows, chunks=(2000, 2)), engine=DaskCluster(client))
+    whole = HarmonyMixture().fit(rows)
+    assert fitted.n_shards == fitted.model.n_clusters_ == whole.n_clusters_ == 3
+    np.testing.assert_allclose(fitted.model.means_, whole.means_, atol=1e-10)
+    np.testing.assert_allclose(fitted.model.covariances_, whole.covariances_, atol=1e-10)

@@ -272,12 +272,13 @@ def test_hashed_tables_keep_numbers_and_tell_dates_by_their_hands() -> None:
 
 
 def test_anything_that_is_a_table_is_one() -> None:
-    pandas = pytest.importorskip("pandas")
-    pyarrow = pytest.importorskip("pyarrow")
+    import pandas as pd
+    import pyarrow as pa
+
     plain = {"a": [1, 2], "c": ["x", "y"]}
     expected = pl.DataFrame(plain)
     rows = [{"a": 1, "c": "x"}, {"a": 2, "c": "y"}]
-    for table in (expected, plain, rows, pandas.DataFrame(plain), pyarrow.table(plain)):
+    for table in (expected, plain, rows, pd.DataFrame(plain), pa.table(plain)):
         assert as_table(table).equals(expected)
     assert as_table(rows[0]).equals(expected.head(1))
     with pytest.raises(InvalidFeatures, match="a table or dicts"):

@@ -266,7 +266,7 @@ def told(model: Any, x: NDArray[Any]) -> NDArray[Any]:
 @pytest.mark.parametrize("name", MODELS)
 def test_chunks_of_any_size_are_learnt_alike(name: str) -> None:
     make, kind = MODELS[name]
-    x, y = some(kind, n=30 if kind == "counts" else 90)
+    x, y = some(kind, n=90 if "classes" in kind else 30)
     learn = "learn_sets" if "classes" in kind else "learn_many"
     options = {"classes": np.unique(y)} if kind == "two classes" else {}
     whole = make()

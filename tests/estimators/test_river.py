@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from river import checks  # after the skip
 
-river = pytest.importorskip("river", reason="River is an extra: bayou[river]")
-
-from river import checks  # noqa: E402  # after the skip
-
-from bayou.estimators.river import RiverClassifier, RiverRegressor  # noqa: E402
-from bayou.posteriors import DiagonalGaussian  # noqa: E402
+from bayou.estimators.river import RiverClassifier, RiverRegressor
+from bayou.posteriors import DiagonalGaussian
 
 MODELS = [RiverClassifier(), RiverRegressor(), RiverClassifier(posterior=DiagonalGaussian())]
 

@@ -123,7 +123,8 @@ def test_few_sparse_columns_are_learnt_as_rows_in_full_to_the_last_bit(tmp_path:
 
 
 def test_arrow_and_sparse_rows_are_taken() -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     rows, latent = wide_rows(500)
     labels = latent > 0
     expected = OnlineClassifier().fit(rows, labels).predict_proba(rows)

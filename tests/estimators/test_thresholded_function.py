@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -21,7 +22,6 @@ from bayou import AdaptiveRate, ConstantRate, PowerLawRate, ThresholdedFunction
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError, SlowSchedule
 from bayou.estimators.thresholds import kernel
 
-jax = pytest.importorskip("jax", reason="functions written in JAX need the extra: bayou[jax]")
 jnp = jax.numpy
 
 TEACHER = np.array([1.0, 0.5])

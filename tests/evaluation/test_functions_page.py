@@ -15,8 +15,6 @@ from numpy.polynomial import legendre
 
 from bayou.numerics.jit import COMPILED
 
-pytest.importorskip("matplotlib")
-
 
 @pytest.mark.skipif(not COMPILED, reason="streams of thousands of rows need compiled kernels")
 def test_the_examples_of_the_page_run(root: Path) -> None:

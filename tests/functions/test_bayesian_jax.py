@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -25,7 +26,6 @@ from bayou import (
 from bayou.contracts import Function, Likelihood, Matrix, Posterior, Vector
 from bayou.errors import ImproperBelief, ModelFileError
 
-jnp = pytest.importorskip("jax.numpy", reason="functions written in JAX need the extra bayou[jax]")
 JaxFunction = bayou.JaxFunction
 N, HIDDEN = 3, 4
 

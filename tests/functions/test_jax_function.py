@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -16,7 +17,6 @@ from bayou import FullGaussian, FunctionLearner, Gaussian, JaxFunction, Learner,
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.functions import jax_function
 
-jax = pytest.importorskip("jax", reason="functions written in JAX need the extra: bayou[jax]")
 jnp = jax.numpy
 
 START = {"hidden": np.array([[0.5, -1.0], [1.5, 0.3], [0.2, 0.1]]), "out": [np.array([1.0, -2.0, 0.5]), np.array(0.1)]}

@@ -50,7 +50,6 @@ def learner_of(posterior: FunctionNorm | None = None, hidden: int = 5, **options
 @pytest.mark.parametrize("stiffness", [GeometricStiffness(0.3), LinearStiffness(0.5), LearntStiffness()], ids=repr)
 def test_a_function_that_is_linear_after_all_is_learnt_as_such(stiffness: Any) -> None:
     """A cubic in JAX against the same powers of x as features, with their Gram matrix in closed form."""
-    pytest.importorskip("jax")
 
     def cubic(w: Any, x: Any) -> Any:
         return w[0] + w[1] * x[0] + w[2] * x[0] ** 2 + w[3] * x[0] ** 3
@@ -159,7 +158,6 @@ def test_many_is_one_by_one_is_what_was_saved(tmp_path: Path) -> None:
 
 
 def test_user_code_is_known_by_name(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
 
     def bump(w: Any, x: Any) -> Any:
         return w[0] / (1.0 + (x[0] - w[1]) ** 2)

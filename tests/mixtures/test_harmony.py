@@ -98,7 +98,8 @@ def test_weights_are_the_gradient(matching: float) -> None:
 
 def test_matching_at_full_rate_is_expectation_maximisation() -> None:
     """scikit-learn's, from the same start; the prior is taken so weak that it is none."""
-    mixture_module = pytest.importorskip("sklearn.mixture")
+    from sklearn import mixture as mixture_module
+
     rows = standardised(clusters(2, 3, 300, 5.0, 0)[0])
     start = some_mixture(rows, 3)
     weak = Prior(1e-9, 1e-9, 1e-3)

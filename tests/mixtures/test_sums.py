@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bayou.mixtures.all_rows import Choice, HeldRows
 from bayou.mixtures.evidence import Prior, first_prior
 from bayou.mixtures.gaussians import Gaussians, collect, gaussians_of, log_joint
 from bayou.mixtures.harmony import Mixture, flow, learn_mixture
 from bayou.mixtures.labels import keep_nearest, weigh, yang
 from bayou.mixtures.streaming import StreamOptions, begin_stream, learn_stream
-from bayou.mixtures.sums import CANDIDATES, SumsOfNearest, candidates_of, sums_of_candidates, weighed_sums
+from bayou.mixtures.sums import CANDIDATES, candidates_of, sums_of_candidates, weighed_sums
 from bayou.numerics.jit import COMPILED
 from tests.mixtures.made import clusters as made
 
@@ -70,10 +71,14 @@ def test_candidates_are_the_nearest(nearest: int) -> None:
 def test_candidates_are_chosen_anew() -> None:
     """When clusters are gone, and after some steps: also then the sums are those of the clusters as they are."""
     rows = np.random.default_rng(2).normal(size=(300, 2))
-    sums = SumsOfNearest(rows, 2)
+    held, choice = HeldRows(rows), Choice(2)
     for k in (12, 11, 8, 3):
         found = some_clusters(rows, k)
-        assert sums(found, 0.0).harmony == pytest.approx(weighed_sums(rows, found, 0.0, 2).harmony, rel=1e-10)
+        chosen = choice.now(found)
+        assert (chosen is None) == (k == 3)
+        assert held.sums(found, 0.0, 2, chosen).harmony == pytest.approx(
+            weighed_sums(rows, found, 0.0, 2).harmony, rel=1e-10
+        )
 
 
 def test_one_point_as_many() -> None:

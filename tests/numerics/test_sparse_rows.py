@@ -42,7 +42,8 @@ def test_every_form_of_scipy_is_read(form: str) -> None:
 
 
 def test_arrow_is_read() -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     given = matrix()
     arrow = pa.SparseCSRMatrix.from_scipy(scipy.sparse.csr_matrix(given))
     np.testing.assert_array_equal(in_full(checked(sparse_rows(arrow), 50, np.float64)[0]), given.toarray())

@@ -9,9 +9,6 @@ import pytest
 
 from bayou.estimators.thresholds import boundary
 from bayou.functions import jax_function
-
-pytest.importorskip("jax", reason="functions written in JAX need the extra: bayou[jax]")
-
 from bayou.papers.barkai1995 import section_4
 from bayou.papers.barkai1995.section_4 import FORM, NETWORK, Task, clock, schedule, simulate, steady_exponent
 from bayou.papers.claims import Effort

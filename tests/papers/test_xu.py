@@ -248,13 +248,11 @@ def test_the_cost_of_a_cut_by_quadrature() -> None:
 
 
 def test_criteria_count_two() -> None:
-    pytest.importorskip("sklearn.mixture")
     assert counting.criteria(standardised(TWO.rows), 0) == (2, 2)
 
 
 def test_icl_counts_fewer_where_clusters_overlap() -> None:
     """Two normals, 2.8 apart, 2,000 rows: density needs both, labels are of neither."""
-    pytest.importorskip("sklearn.mixture")
     rows = resolution.draw(2_000, 0.5, 0).at(2.8).x[:, None]
     assert counting.criteria(standardised(rows), 0) == (2, 1)
 

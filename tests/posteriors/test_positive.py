@@ -72,19 +72,27 @@ def test_a_wide_prior_still_gives_the_least_squares_answer(kind: str) -> None:
     np.testing.assert_allclose(learner.belief.mean * scale, wanted, rtol=1e-6)
 
 
+LONG = [p for ratio, dtype in ((1.0, "float64"), (1.0, "float32"), *RATIOS) for p in families(ratio, dtype)]
+DEAR = [p for p in LONG if isinstance(p, LowRankGaussian)]
+
+
 @pytest.mark.parametrize(
-    "posterior",
-    [p for ratio, dtype in ((1.0, "float64"), (1.0, "float32"), *RATIOS) for p in families(ratio, dtype)],
+    ("posterior", "passes"),
+    [
+        *((p, 100) for p in LONG if p not in DEAR),
+        *((p, 15) for p in DEAR),
+        *(pytest.param(p, 100, marks=pytest.mark.soak) for p in DEAR),
+    ],
     ids=repr,
 )
-def test_ten_million_examples(posterior: Posterior[Any]) -> None:
+def test_ten_million_examples(posterior: Posterior[Any], passes: int) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(100_000, 3))
     targets = features @ [1.0, -1.0, 0.5] + rng.normal(size=100_000)
     learner = Learner(Gaussian(), posterior, MomentMatching(), 3)
-    for _ in range(100):
+    for _ in range(passes):
         learner.learn_many(features, targets)
-    assert learner.n_examples == 10_000_000
+    assert learner.n_examples == passes * 100_000
     assert_proper(learner)
     batch = np.linalg.lstsq(features, targets, rcond=None)[0]
     if posterior.prior_variance > 1.0:
@@ -93,7 +101,7 @@ def test_ten_million_examples(posterior: Posterior[Any]) -> None:
         assert np.abs(features @ (learner.belief.mean - batch)).max() < 0.1
     elif isinstance(posterior, (FullGaussian, NormalInverseGamma)):
         np.testing.assert_allclose(learner.belief.mean, batch, rtol=1e-5)
-        precision = np.eye(3) + 100 * features.T @ features
+        precision = np.eye(3) + passes * features.T @ features
         noise = learner.belief.noise[1] / (learner.belief.noise[0] - 1) if posterior.learns_noise else 1.0
         np.testing.assert_allclose(posterior.covariance(learner.belief), noise * np.linalg.inv(precision), rtol=1e-9)
 

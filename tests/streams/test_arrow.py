@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from bayou import Skipped, column_types, read_arrow
 from bayou.errors import InvalidSpec, StreamError
-
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
 
 N_ROWS = 100
 
@@ -43,7 +42,8 @@ def sources() -> dict[str, Callable[[], Any]]:
         "foreign": lambda: Foreign(arrow),
     }
     if "pandas" not in found:
-        pd = pytest.importorskip("pandas")
+        import pandas as pd
+
         found["pandas"] = lambda: pd.DataFrame(
             {"n": table()["n"].to_numpy(), "x": table()["x"].to_numpy(), "word": table()["word"].to_list()}
         )
@@ -78,7 +78,8 @@ def test_columns_and_types() -> None:
 
 
 def test_a_column_of_pandas_keeps_its_type_where_values_are_missing() -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame({"word": pd.Series([None, None, "a", None], dtype=object), "n": [1, 2, 3, 4]})
     chunks = list(read_arrow(frame, chunk_rows=2))
     assert [chunk.schema for chunk in chunks] == [{"word": pl.String, "n": pl.Int64}] * 2
@@ -172,7 +173,6 @@ print(sum(len(chunk) for chunk in read_arrow(frame, chunk_rows=20_000)), peak() 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 def test_memory_is_flat_in_the_number_of_rows(run_python: Callable[..., str]) -> None:
     """All of it in Arrow would be 70 MB of text and 32 MB of views."""
-    pytest.importorskip("pandas")
     rows, grown = map(float, run_python(MEMORY).split())
     assert rows == 2_000_000
     assert grown < 30.0

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given, settings
 
 from bayou import Skipped, read_csv
 from bayou.errors import InvalidSpec, SkippedRows, StreamError
 from bayou.numerics.byte_blocks import count_outside_quotes
-
-pl = pytest.importorskip("polars")
 
 BAD = {
     "nine,9,x": "must have a whole number (Int64) in column 'n'; got 'nine'",

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from bayou import Skipped, read_csv
 from bayou.errors import InvalidSpec, StreamError
 from bayou.streams import open_source
-
-pl = pytest.importorskip("polars")
 
 N_ROWS = 1000
 
@@ -86,7 +85,8 @@ def test_packed_files(tmp_path: Path) -> None:
 
 
 def test_zstandard(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     packed = tmp_path / "rows.csv.zst"
     packed.write_bytes(pa.compress(table().write_csv().encode(), codec="zstd", asbytes=True))
     assert pl.concat(read_csv(packed)).equals(table(), null_equal=True)

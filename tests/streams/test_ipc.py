@@ -9,14 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 
 from bayou import Skipped, read_ipc
 from bayou.errors import StreamError
-
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
 
 N_ROWS = 1000
 

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
+import polars as pl
 import pytest
 from hypothesis import given, settings
 
 from bayou import Skipped, read_json_lines
 from bayou.errors import SkippedRows, StreamError
-
-pl = pytest.importorskip("polars")
 
 N_ROWS = 1000
 
@@ -62,7 +61,8 @@ def test_lines_are_whole_wherever_blocks_end(file: Path, monkeypatch: pytest.Mon
 
 
 def test_what_pandas_writes_is_read(tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "é"], "c": [0.5, None, 1e300]})
     frame.to_json(tmp_path / "rows.json", orient="records", lines=True)
     assert pl.concat(read_json_lines(tmp_path / "rows.json")).rows() == [
@@ -80,7 +80,8 @@ def test_packed_files(tmp_path: Path) -> None:
     packed.write_bytes(packed.read_bytes()[:-100])
     with pytest.raises(StreamError, match=r"rows.ndjson.gz must be a whole text file"):
         list(read_json_lines(packed))
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     packed = tmp_path / "rows.jsonl.zst"
     packed.write_bytes(pa.compress(raw, codec="zstd", asbytes=True))
     assert pl.concat(read_json_lines(packed)).equals(table(), null_equal=True)

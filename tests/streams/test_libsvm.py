@@ -78,7 +78,8 @@ def test_indices_from_0_and_from_1(file: Path) -> None:
 
 
 def test_packed_files(file: Path, tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     X, y = load_svmlight_file(str(file), n_features=N_COLUMNS, zero_based=False)
     raw = file.read_bytes()
     for ending, packed in ((".gz", gzip.compress(raw)), (".zst", pa.compress(raw, codec="zstd", asbytes=True))):

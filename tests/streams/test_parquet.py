@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+from pyarrow import parquet
 
 from bayou import read_parquet
 from bayou.errors import BayouError, InvalidSpec, StreamError
-
-pl = pytest.importorskip("polars")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 N_ROWS = 1000
 

@@ -11,15 +11,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from bayou import open_source, read_parquet
 from bayou.errors import InvalidSpec, StreamError
 from bayou.numerics.files import Piped
 from bayou.numerics.sniffing import sniffed
-
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
 
 TABLE = pl.DataFrame({"n": [1, 2, 3], "x": [0.5, None, 1.5], "word": ["a", "b", "c"]})
 SECONDS = 60  # that a process may take

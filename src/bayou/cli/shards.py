@@ -27,6 +27,8 @@ OF_STREAMS = {
     "save_every": "--save-every",
 }
 
+KNOWN = "at first its own shard alone is known, then all others, later ones too"
+
 
 class Workers(NamedTuple):
     """Who learns, and how often."""
@@ -97,6 +99,11 @@ def tell(asked: Asked, fitted: Fitted) -> None:
         rate, score = f"{fitted.rows / one.seconds:,.0f}", f"{one.log_score:.5g}"
         rows.append([str(number), f"{one.seconds:.2f}", rate, f"{one.bytes_moved / 1e6:.2f}", score, *moved])
     say(aligned(rows) + "\n", asked.quiet)
+    say("each row before it was learnt, round by round: " + KNOWN, asked.quiet)
+    scores = [["round", *fitted.scores]]
+    for number, one in enumerate(fitted.rounds, 1):
+        scores.append([str(number), *(f"{metric.value:.5g}" for metric in one.scores.values())])
+    say(aligned(scores) + "\n", asked.quiet)
     say(str(fitted), asked.quiet)
 
 
@@ -104,4 +111,5 @@ def _values(fitted: Fitted, number: int) -> dict[str, Any]:
     one = fitted.rounds[number - 1]
     moved = (None, None) if one.moved is None else tuple(value if math.isfinite(value) else None for value in one.moved)
     told = {"rows": fitted.rows, "seconds": round(one.seconds, 3), "bytes_moved": one.bytes_moved}
-    return {**told, "log_score": one.log_score, "moved_mean": moved[0], "moved_deviation": moved[1]}
+    scores = {name: metric.value if math.isfinite(metric.value) else None for name, metric in one.scores.items()}
+    return {**told, "log_score": one.log_score, "moved_mean": moved[0], "moved_deviation": moved[1], **scores}

@@ -1,10 +1,12 @@
 """Beyond one machine: shards are learnt side by side, and what they tell adds up.
 
 fitting          fit: look at all of a source once, learn its shards, add up, refine in rounds
+mixing           fit_mixture: a mixture, whose sums over rows are added up from shards
 merging          merge, subtract: models as values
 sources          where rows come from, cut into shards
 readers          from what a shard gives to rows of numbers and targets
 shards           what the rows of one shard tell
+scores           how good what was said of each row was, before it was learnt
 retelling        what a model has learnt, in the columns and units of another
 naturals         beliefs in natural parameters, where what was learnt adds up
 engines          what runs shards: a protocol, and the tree by which results become one
@@ -16,8 +18,9 @@ progress         how far the work is
 Names are resolved when they are first used: a worker loads what its tasks need.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayou.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bayou.distributed.dask_cluster import DaskCluster
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from bayou.distributed.in_process import InProcess
     from bayou.distributed.local_processes import LocalProcesses, WorkerDied
     from bayou.distributed.merging import merge, subtract
+    from bayou.distributed.mixing import FittedMixture, fit_mixture
     from bayou.distributed.progress import Progress, bar
     from bayou.distributed.sources import Reading, shards_of
 
@@ -33,6 +37,7 @@ __all__ = [
     "DaskCluster",
     "Engine",
     "Fitted",
+    "FittedMixture",
     "InProcess",
     "LocalProcesses",
     "Move",
@@ -42,6 +47,7 @@ __all__ = [
     "WorkerDied",
     "bar",
     "fit",
+    "fit_mixture",
     "merge",
     "shards_of",
     "subtract",
@@ -54,19 +60,10 @@ _NAMES = {
     "in_process": "InProcess",
     "local_processes": "LocalProcesses WorkerDied",
     "merging": "merge subtract",
+    "mixing": "FittedMixture fit_mixture",
     "progress": "Progress bar",
     "sources": "Reading shards_of",
 }
-_HOMES = {name: f"bayou.distributed.{home}" for home, names in _NAMES.items() for name in names.split()}
-
+_HOMES, _resolve, __dir__ = lazy_names(__name__, _NAMES)
 if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'bayou.distributed' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__ = _resolve

@@ -21,6 +21,7 @@ from bayou.distributed.naturals import (
 )
 from bayou.distributed.progress import Show, Stage, bar
 from bayou.distributed.readers import ArrayReader, Looked, Reader, TableReader, join, look
+from bayou.distributed.scores import Scores
 from bayou.distributed.shards import Plan, Told, join_told, learn_shard, one_thread
 from bayou.distributed.sources import Reading, Shard, shards_of
 from bayou.errors import ImproperBelief, InvalidSpec
@@ -59,6 +60,7 @@ class Round(NamedTuple):
     busy_seconds: float  # of all workers together
     bytes_moved: int
     log_score: float  # of a row, on average, given what the other shards have told and the rows before it
+    scores: Scores  # of the same predictions: metrics, with a value and a standard error each
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,13 @@ class Fitted:
     n_shards: int
     seconds_to_look: float
     note: str = ""
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Of each row before it was learnt, in the last round: given the rows before it in its own shard and, but for
+        the first round, what all other shards have told. ``rounds`` has those of the others, with standard errors.
+        """
+        return {name: metric.value for name, metric in self.rounds[-1].scores.items()}
 
     def __str__(self) -> str:
         lines = [f"{self.rows:,} rows in {self.n_shards} shards, {len(self.rounds)} round(s)"]
@@ -219,7 +228,8 @@ class _Work:
                 break  # what was known before this round stands
             step = None if before is None else moved(before, after)
             sent = len(tasks) * (size if total is None else 3 * size)
-            passes.append(Round(step, stage.seconds, told.seconds, sent, told.log_score / max(told.rows, 1)))
+            score = told.log_score / max(told.rows, 1)
+            passes.append(Round(step, stage.seconds, told.seconds, sent, score, told.scores))
             totals.append(told)
             before = after
             if step is not None and max(step) <= tolerance:

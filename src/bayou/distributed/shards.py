@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from bayou.contracts import Likelihood, Posterior, Rule
 from bayou.distributed.naturals import Natural, added, log_partition, natural_of, prior_of, taken, write
 from bayou.distributed.readers import Reader
+from bayou.distributed.scores import Scores, count, joined, no_scores
 from bayou.distributed.sources import Shard
 from bayou.estimators.common_frame import Encoding
 from bayou.learner import Learner
@@ -45,7 +46,8 @@ class Told(NamedTuple):
     """What shards have told, which adds up.
 
     ``log_scale`` is the log of what their rows' likelihood is at its quadratic's best, as far as evidence needs it;
-    ``log_score`` the log probability of each row given the cavity and the rows before it in its shard.
+    ``log_score`` the log probability of each row given the cavity and the rows before it in its shard, and ``scores``
+    what else was said of it then.
     """
 
     natural: Natural
@@ -53,6 +55,7 @@ class Told(NamedTuple):
     log_scale: float
     log_score: float
     seconds: float
+    scores: Scores
 
 
 def learn_shard(plan: Plan, shard: Shard, total: Natural | None = None, before: Told | None = None) -> Told:
@@ -64,21 +67,22 @@ def learn_shard(plan: Plan, shard: Shard, total: Natural | None = None, before: 
         if total is not None and before is not None:
             cavity = taken(total, before.natural)
             write(learner, cavity)
-        at_first = log_partition(learner)
+        at_first, scores = log_partition(learner), no_scores(plan.encoding)
         for chunk in shard.chunks():
-            learn_chunk(plan, learner, chunk)
+            learn_chunk(plan, learner, chunk, scores)
         told = taken(natural_of(learner), cavity)
         log_scale = learner.log_evidence - log_partition(learner) + at_first
     seconds = time.process_time() - started
-    return Told(told, learner.n_examples, log_scale, learner.log_evidence, seconds)
+    return Told(told, learner.n_examples, log_scale, learner.log_evidence, seconds, scores)
 
 
-def learn_chunk(plan: Plan, learner: Learner, chunk: Any) -> None:
-    """Learn some rows in the frame that all shards share."""
+def learn_chunk(plan: Plan, learner: Learner, chunk: Any, scores: Scores) -> None:
+    """Learn some rows in the frame that all shards share; what was said of them before is scored."""
     rows, targets, weights = plan.reader.examples(chunk)
     if len(rows):
         features, missing = plan.encoding.features(rows)
-        learner.learn_many(features, plan.encoding.targets(targets), weights, missing)
+        told = plan.encoding.targets(targets)
+        count(scores, plan.encoding, learner.learn_many(features, told, weights, missing), told, weights)
 
 
 def join_told(one: Told, other: Told) -> Told:
@@ -89,6 +93,7 @@ def join_told(one: Told, other: Told) -> Told:
         one.log_scale + other.log_scale,
         one.log_score + other.log_score,
         one.seconds + other.seconds,
+        joined(one.scores, other.scores),
     )
 
 

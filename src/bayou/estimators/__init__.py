@@ -22,8 +22,9 @@ ThresholdedFunction     two classes by the sign of a function that the user wrot
 TableModel              one column of tables from the others, whatever they hold
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayou.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bayou.estimators.bayesian_cca import BayesianCCA
@@ -92,16 +93,6 @@ _NAMES = {
     "table_model": "TableModel",
     "thresholded_function": "ThresholdedFunction",
 }
-_HOMES = {name: f"bayou.estimators.{home}" for home, names in _NAMES.items() for name in names.split()}
-
+_HOMES, _resolve, __dir__ = lazy_names(__name__, _NAMES)
 if not TYPE_CHECKING:  # a type checker knows the names above, and may say when one does not exist
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'bayou.estimators' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__ = _resolve

@@ -38,6 +38,10 @@ class CalibratedEstimator(OnlineEstimator):
         return Calibration() if (Budget() if self.budget is None else self.budget).microseconds >= COST else None
 
     @property
+    def _asks_of_members(self) -> bool:
+        return len(self._codes) < 2
+
+    @property
     def _reads_order(self) -> bool:
         return super()._reads_order or self._calibration is not None
 

@@ -84,6 +84,7 @@ class Encoding:
     labels: tuple[Any, ...] = ()
     location: float = 0.0
     scale: float = 1.0
+    counts: bool = False  # whether targets are counts
 
     def features(self, rows: Any) -> tuple[Matrix, Mask | None]:
         """Features of rows, and which are missing (None if none are)."""
@@ -166,7 +167,8 @@ def encoding_of(model: Any) -> Encoding:
     """How a begun estimator makes features."""
     location, scale = model._units.current if isinstance(model, OnlineRegressor) and model._in_units else (0.0, 1.0)
     labels = tuple(model._codes) if isinstance(model, OnlineClassifier) else ()
-    return Encoding(model._frame, model._first, model._intercept, bool(model._centred), labels, location, scale)
+    frame = model._frame, model._first, model._intercept, bool(model._centred)
+    return Encoding(*frame, labels, location, scale, isinstance(model, OnlineCounter))
 
 
 def moments_of(model: Any) -> Moments:

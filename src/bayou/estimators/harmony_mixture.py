@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from bayou.contracts import Matrix, State, Vector
 from bayou.errors import InvalidSpec
 from bayou.estimators.harmony_rows import HarmonyRows, one_unit, require
 from bayou.estimators.labelled_clusters import LabelledClusters
+from bayou.mixtures.all_rows import AllRows
 from bayou.mixtures.conditional import conditional, mixed
 from bayou.mixtures.gaussians import log_joint
 from bayou.mixtures.shapes import DIAGONAL, FULL, SPHERICAL
@@ -88,6 +89,20 @@ class HarmonyMixture(ClusterMixin, DensityMixin, LabelledClusters, HarmonyRows):
             self._forget_all(rows.shape[1])
             self._learn_all(rows)
             self.labels_ = np.argmax(self._joint(rows), axis=1)
+        return self
+
+    def learn_apart(self, location: Vector, deviation: Vector, told: Callable[[Vector, Vector], AllRows]) -> Self:
+        """Forget everything, and learn from rows that are elsewhere, as `fit` does; no labels are kept.
+
+        Columns have this mean and deviation; ``told`` takes the location and scale that rows are to be told in.
+        """
+        self._check_settings()
+        self._forget_all(location.size)
+        self._take_moments(location, deviation)
+        rows = told(self._location, self._scale)
+        self._mixture, self.n_examples_ = self._mixture_of(rows), rows.shape[0]
+        self._note_order(self._mixture.clusters.share.size)
+        self.n_features_in_ = location.size
         return self
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:

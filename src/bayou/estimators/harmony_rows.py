@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayou.contracts import Matrix, Vector
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.estimators.complete_rows import CompleteRows, scaled
+from bayou.mixtures.all_rows import AllRows
 from bayou.mixtures.evidence import Prior, Statistics
 from bayou.mixtures.gaussians import Gaussians, gaussians_of
 from bayou.mixtures.harmony import Mixture, learn_mixture
@@ -134,6 +135,10 @@ class HarmonyRows(CompleteRows):
         return 0
 
     def _learn_batch(self, rows: Matrix) -> Mixture:
+        return self._mixture_of(rows)
+
+    def _mixture_of(self, rows: Matrix | AllRows) -> Mixture:
+        """What rows tell, in their units; they may be far apart."""
         rng = np.random.default_rng(self.seed)
         numbers = self._shape(), self._n_inputs(), self._nearest()
         return learn_mixture(rows, self.n_clusters, float(self.matching), rng, *numbers)
@@ -153,8 +158,10 @@ class HarmonyRows(CompleteRows):
         self._orders = np.zeros((0, 2), dtype=np.int64)
 
     def _take_units(self, rows: Matrix) -> None:
-        self._location = rows.mean(axis=0)
-        deviation = rows.std(axis=0)
+        self._take_moments(rows.mean(axis=0), rows.std(axis=0))
+
+    def _take_moments(self, location: Vector, deviation: Vector) -> None:
+        self._location = location
         self._scale = self._scale_of(np.where(deviation > 1e-12 * np.abs(self._location), deviation, 0.0))
 
     def _scale_of(self, deviation: Vector) -> Vector:

@@ -99,13 +99,18 @@ class OnlineEstimator(LateTargets):
     def _learn_part(self, rows: Any, targets: Vector, weights: Vector) -> Any:
         """Learn rows during which the frame of the features stays."""
         if self._inputs is not None:
-            return self._inputs.learn(self._sparse_learner, rows, targets, weights)
+            return self._inputs.learn(self._sparse_learner, rows, targets, weights, self._asks_of_members)
         if isinstance(rows, SparseRows):
             parts = [slice(n, n + FULL_ROWS) for n in range(0, len(rows), FULL_ROWS)]
             learnt = [self._learn_part(in_full(rows[p]), targets[p], weights[p]) for p in parts]
             return self.joined(learnt)
         features, missing = self._encode(rows, weights, learn=True)
         return self._learner_.learn_many(features, targets, weights if weights.size else None, missing)
+
+    @property
+    def _asks_of_members(self) -> bool:
+        """Whether anybody asks what each member of a bank said of rows, and not only what all gave to the targets."""
+        return True
 
     def _as_drawn(self, rows: Any, *others: Any) -> tuple[Any, ...]:
         """Rows of a batch, and what belongs to them, in an order drawn once for all.

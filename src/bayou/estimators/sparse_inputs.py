@@ -51,9 +51,15 @@ class SparseInputs:
         self.n_columns = n_columns
         self.known_names: Mapping[int, str] = {}  # of some columns, where somebody knows them
 
-    def learn(self, learner: Learns, rows: Any, targets: Vector, weights: Vector) -> Said:
-        """Have the rows learnt; returns the predictions made before each target was used."""
-        return learner.learn_many(rows, targets, weights if weights.size else None)
+    def learn(self, learner: Learns, rows: Any, targets: Vector, weights: Vector, tell: bool = True) -> Said:
+        """Have the rows learnt; returns the predictions made before each target was used.
+
+        A bank that is not to ``tell`` all says what it gave to the targets, and nothing else.
+        """
+        counts = weights if weights.size else None
+        if isinstance(learner, SparseBank):
+            return learner.learn_many(rows, targets, counts, tell)
+        return learner.learn_many(rows, targets, counts)
 
     def predict(self, learner: Learns, rows: Any) -> Said:
         """What is known of the target of each row."""
@@ -147,11 +153,12 @@ class HashedInputs(SparseInputs):
         learns, centred = int(learn and self.standardize), int(self._standardizer.centred)
         count_and_scale_column(self._frame, self._numbers[name], values, weights, learns, centred, FARTHEST, scaled)
 
-    def learn(self, learner: Learns, rows: Table, targets: Vector, weights: Vector) -> Said:
+    def learn(self, learner: Learns, rows: Table, targets: Vector, weights: Vector, tell: bool = True) -> Said:
         """Have the rows learnt; returns the predictions made before each target was used."""
+        how = {"tell": tell} if isinstance(learner, SparseBank) else {}
+        parts = self._encoded(rows, weights, learn=True)
         said: Said = all_of(
-            learner.likelihood,
-            [learner.learn_unchecked(r, targets[p], weights[p]) for p, r in self._encoded(rows, weights, learn=True)],
+            learner.likelihood, [learner.learn_unchecked(r, targets[p], weights[p], **how) for p, r in parts]
         )
         return said
 

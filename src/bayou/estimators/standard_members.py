@@ -42,6 +42,8 @@ WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most membe
 SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 PER_SPARSE_MEMBER, PER_ENTRY = 0.06, 0.005  # microseconds, of banks of sparse rows
 BEHIND = 0.7  # microseconds of the calibration behind them
+PINNED = 1e-12  # prior variance of weights that are known beforehand
+HEAVY, HEAVIEST = 3.0, 1.5  # degrees of freedom of noise with heavy tails
 ABOUT_ONE = 0.05  # prior variance of the weight of the last target where the next is as that, by and large
 FEWEST = 3  # members that must be affordable at once for a bank to be worth it
 Setting = TypeVar("Setting")
@@ -112,23 +114,31 @@ def of_classes(n_classes: int, n_waves: int = N_WAVES) -> list[Member]:
 def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
-    Two see nothing but the last number, and expect that the next is as that. What many waves, curves and surfaces leave
+    Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
+    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What many waves, curves and surfaces leave
     over becomes less for long: they learn it for some time, or it would be told as it was.
     """
-    kind, ever, short = Gaussian(), math.inf, 200.0
+    kind, ever, short, shortest = Gaussian(), math.inf, 200.0, 20.0
 
     def member(drift: float, memory: float, **given: object) -> Member:
         return Member(kind, drift, prior_variance, noise_memory=memory, **given)  # type: ignore[arg-type]  # fields
 
+    def unchanged(memory: float, tails: float) -> Member:
+        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails}
+        return Member(kind, 0.0, PINNED, past=1, **same)  # type: ignore[arg-type]  # fields
+
     return [
         *(member(drift, ever) for drift in DRIFTS),
         *(member(drift, short) for drift in DRIFTS),
+        *(member(drift, ever, tails=HEAVY) for drift in (0.0, 1e-3)),
         *(member(0.0, memory, restarts=True) for memory in (ever, short) for _ in range(N_RESTARTS // 2)),
         *(member(drift, memory, past=N_PAST) for drift, memory in ((0.0, ever), (1e-4, short), (1e-2, short))),
         *(
             Member(kind, 0.0, NONE, past=1, noise_memory=memory, past_variance=ABOUT_ONE, past_mean=1.0)
             for memory in (ever, short)
         ),
+        *(unchanged(memory, math.inf) for memory in (ever, short)),
+        *(unchanged(memory, tails) for memory, tails in product((ever, shortest), (HEAVY, HEAVIEST))),
         *(
             member(drift, memory if waves.inputs is None else short, waves=waves)
             for waves, (drift, memory) in bent(

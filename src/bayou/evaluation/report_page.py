@@ -12,7 +12,7 @@ from html import escape
 
 import numpy as np
 
-from bayou.bank import Bank
+from bayou.bank_found import Findings, Settings
 from bayou.errors import InvalidSpec
 from bayou.estimators.table_model import CLASSES
 from bayou.evaluation.metrics import CalibrationError
@@ -235,16 +235,18 @@ def _weights(run: TableRun) -> str:
 
 
 def _drift(run: TableRun) -> str:
-    bank = run.model.estimator._bank
-    if not isinstance(bank, Bank):
+    bank = run.model.estimator._learner_
+    if not isinstance(bank, Settings):
         told = "<p>One learner learns here, not a bank of them: it takes the stream to be the same all along.</p>"
         return _section("drift", "Drift", told)
-    changes = bank.change_points()
     caption = (
         "How probable each rate is at which weights may wander, in parts of their prior variance per row; "
-        f"the stream drifts or has begun anew with probability {bank.drift_probability:.2f}. "
+        f"the stream drifts{' or has begun anew' if isinstance(bank, Findings) else ''} "
+        f"with probability {bank.drift_probability:.2f}. "
     )
-    if changes:
+    if not isinstance(bank, Findings):
+        caption += "No member of this bank begins anew: rows at which all has changed are not looked for."
+    elif bank.change_points():
         caption += "Below, rows at which all seems to have changed, with how probable that was when it was most."
     else:
         caption += "No row was found at which all has changed."

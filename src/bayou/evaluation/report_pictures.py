@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bayou.bank import Bank
+from bayou.bank_found import Findings, Settings
 from bayou.estimators.summary import Summary
 from bayou.evaluation.metrics import CalibrationError
 from bayou.evaluation.plots import BLUE, GREY, INK, ORANGE, PALE_BLUE, draw_reliability, drawing
@@ -187,10 +187,10 @@ def _few_ticks() -> Any:
     return MaxNLocator(5)
 
 
-def drift_picture(bank: Bank) -> str:
-    """How probable each rate of drift is, and the rows at which all changed."""
+def drift_picture(bank: Settings) -> str:
+    """How probable each rate of drift is, and the rows at which all changed, where the bank looks for them."""
     rates = sorted(bank.settings("drift").items())
-    changes = bank.change_points()
+    changes, end = (bank.change_points(), bank.n_steps) if isinstance(bank, Findings) else ([], 0)
     alt = f"Probability of each rate of drift, and {len(changes)} change points"
     with picture("drift", alt, 5.2 if changes else 2.8) as (figure, drawn):
         upper, *rest = np.atleast_1d(figure.subplots(2 if changes else 1, 1))
@@ -204,7 +204,7 @@ def drift_picture(bank: Bank) -> str:
             rows, heights = [change.row for change in changes], [change.probability for change in changes]
             lower.vlines(rows, 0.0, heights, color=BLUE, linewidth=1.6)
             lower.plot(rows, heights, "o", color=BLUE, markersize=5)
-            lower.set(title="Change points", xlabel="row", ylabel="probability", ylim=(0, 1.05), xlim=(0, bank.n_steps))
+            lower.set(title="Change points", xlabel="row", ylabel="probability", ylim=(0, 1.05), xlim=(0, end))
             lower.xaxis.set_major_locator(_few_ticks())
             lower.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
     return drawn.svg

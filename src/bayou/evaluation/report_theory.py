@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayou.bank_found import Settings
 from bayou.contracts import Vector
 from bayou.estimators.table_model import TableModel
 from bayou.evaluation.table_run import TableRun
@@ -159,8 +160,8 @@ KINDS: dict[str, Callable[[Windows, Vector, int, int], Expected | None]] = {
 
 def doubts(model: TableModel) -> str:
     """What the run itself says against the assumptions; nothing if nothing does."""
-    bank = model.estimator._bank if model.begun else None
-    if bank is None:
+    bank = model.estimator._learner_ if model.begun else None
+    if not isinstance(bank, Settings):
         return ""
     found = []
     if bank.drift_probability > 0.5:

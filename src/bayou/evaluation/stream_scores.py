@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from bayou.evaluation.metrics import (
     Metric,
     NegativeLogDensity,
 )
+from bayou.evaluation.two_class_scores import two_class_scores
 
 LEVEL = 0.9
 PARTS = ("metrics", "window")  # of all rows, and of those since the last point of a curve
@@ -137,28 +138,47 @@ class ClassStream(StreamScores):
             return
         codes = codes_of(targets, classes)
         given = with_new_ones(np.asarray(said), codes)
-        majority = self._frequencies(codes, classes)
         first = classes.index(self._last) if self._last in classes else -1
-        last = np.concatenate([[first], codes[:-1]])
+        if given.shape[1] <= 2:
+            portion = self._of_two(given, codes, first, classes)
+        else:
+            portion = self._of_several(given, codes, first, classes)
         self._last = classes[codes[-1]]
-        if len(classes) == 1:  # nothing to tell apart yet
-            given, majority = (np.column_stack([part, 0.0 * part]) for part in (given, majority))
         for part in (self.metrics, self.window):
-            for name in ("log_loss", "accuracy", "ece", "brier"):
-                part[name].update(given, codes)
-            if given.shape[1] == 2:
-                part["auc"].update(given, codes)
-            else:  # of several classes there is none, also where two came first
+            for name, metric in portion.items():
+                part[name].merge(metric)
+            if given.shape[1] > 2:  # of several classes there is none, also where two came first
                 part["auc"] = AUC()
-            for name in ("majority_log_loss", "majority_accuracy"):
-                part[name].update(majority, codes)
-            part["no_change_accuracy"].count(last == codes)
-            part["kappa_temporal"].update(given, codes, last)
         self.rows += len(codes)
+
+    def _of_two(self, given: Matrix, codes: NDArray[np.intp], last: int, classes: list[Any]) -> dict[str, Metric]:
+        """The scores of these rows alone; where there is nothing to tell apart yet, as if another class were never."""
+        counts = self._counted(classes)
+        if len(classes) == 1:
+            given, counts = np.column_stack([given, 0.0 * given]), np.array([counts[0], 0.0])
+        portion = two_class_scores(given, codes, last, counts)
+        self._counts = {label: float(count - 1.0) for label, count in zip(classes, counts, strict=False)}
+        return portion
+
+    def _of_several(self, given: Matrix, codes: NDArray[np.intp], last: int, classes: list[Any]) -> dict[str, Metric]:
+        portion, majority = self._fresh(), self._frequencies(codes, classes)
+        del portion["auc"]
+        before = np.concatenate([[last], codes[:-1]])
+        for name in ("log_loss", "accuracy", "ece", "brier"):
+            portion[name].update(given, codes)
+        for name in ("majority_log_loss", "majority_accuracy"):
+            portion[name].update(majority, codes)
+        portion["no_change_accuracy"].count(before == codes)
+        portion["kappa_temporal"].update(given, codes, before)
+        return portion
+
+    def _counted(self, classes: list[Any]) -> Vector:
+        """How often each class came, and once more."""
+        return np.array([1.0 + self._counts.get(label, 0.0) for label in classes])
 
     def _frequencies(self, codes: NDArray[np.intp], classes: list[Any]) -> Matrix:
         """The classes as often as they came before each row, each counted once more."""
-        counts = np.array([1.0 + self._counts.get(label, 0.0) for label in classes])
+        counts = self._counted(classes)
         came = np.arange(counts.size) == codes[:, None]
         after = counts + np.cumsum(came, axis=0)
         self._counts = {label: float(count - 1.0) for label, count in zip(classes, after[-1], strict=True)}
@@ -194,6 +214,24 @@ def with_new_ones(given: Matrix, codes: NDArray[np.intp]) -> Matrix:
     return given
 
 
+class Places(NamedTuple):
+    """Of each target: what of the predicted distribution lies below it, and whether it is in the central part.
+
+    A count is a step, from what is below it to what is up to it: ``above`` and ``below`` are its ends.
+    """
+
+    below: Vector
+    above: Vector
+    inside: NDArray[np.bool_]
+
+
+def places_of(said: Any, targets: Vector, are_counts: bool) -> Places:
+    """Where targets lie in what was predicted."""
+    below = np.atleast_1d(said.cumulative(targets))
+    above = np.atleast_1d(said.cumulative(targets - 1.0)) if are_counts else below
+    return Places(below, above, (below >= 0.5 - 0.5 * LEVEL) & (above <= 0.5 + 0.5 * LEVEL))
+
+
 class NumberStream(StreamScores):
     """Of predictive distributions of numbers."""
 
@@ -221,9 +259,7 @@ class NumberStream(StreamScores):
             return
         came = np.asarray(targets, dtype=np.float64)
         means, logs = np.atleast_1d(said.mean), np.atleast_1d(said.log_probability(came))
-        below = np.atleast_1d(said.cumulative(came))
-        above = np.atleast_1d(said.cumulative(came - 1.0)) if self.counts_only else below
-        inside = (below >= 0.5 - 0.5 * LEVEL) & (above <= 0.5 + 0.5 * LEVEL)
+        below, above, inside = places_of(said, came, self.counts_only)
         running = (self._sum + np.concatenate([[0.0], np.cumsum(came)[:-1]])) / np.maximum(
             self.rows + np.arange(len(came)), 1.0
         )

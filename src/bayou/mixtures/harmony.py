@@ -20,10 +20,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from bayou.contracts import Matrix, Vector
+from bayou.mixtures.all_rows import AllRows, Choice, Cut, HeldRows, all_rows
 from bayou.mixtures.evidence import Prior, Statistics, first_prior, learnt_prior, log_evidence, log_shares
-from bayou.mixtures.gaussians import Gaussians, gaussians_of, log_joint, with_covariance
+from bayou.mixtures.gaussians import Gaussians, gaussians_of, with_covariance
 from bayou.mixtures.shapes import FULL
-from bayou.mixtures.sums import SumsOfNearest, weighed_sums
+from bayou.mixtures.sums import weighed_sums
 
 RATE, RATE_OF_MOVES, SETTLING_RATE = 0.3, 0.7, 0.5
 MOST_STEPS, FEWEST_STEPS, HARMONY_STEPS, SETTLING_STEPS = 150, 20, 30, 30
@@ -45,7 +46,8 @@ class Mixture(NamedTuple):
     prior: Prior
 
 
-Way: TypeAlias = Callable[[Matrix, Mixture, float], list[Mixture]]
+Rows: TypeAlias = Matrix | AllRows
+Way: TypeAlias = Callable[[AllRows, Mixture, float], list[Mixture]]
 
 
 def least_share(n: int, d: int) -> float:
@@ -54,16 +56,16 @@ def least_share(n: int, d: int) -> float:
 
 
 def flow(
-    rows: Matrix, mixture: Mixture, matching: float, rate: float, steps: int, settle: bool = True, nearest: int = 0
+    rows: Rows, mixture: Mixture, matching: float, rate: float, steps: int, settle: bool = True, nearest: int = 0
 ) -> Mixture:
     """Let the clusters move, by so many steps at most; those that vanish are gone."""
     statistics, clusters, prior = mixture
-    smallest, before = least_share(*rows.shape), -np.inf
-    sums = SumsOfNearest(rows, nearest)
+    points, choice = all_rows(rows), Choice(nearest)
+    smallest, before = least_share(*points.shape), -np.inf
     for step in range(steps):
-        fresh, _, harmony = sums(clusters, matching)
+        fresh, _, harmony = points.sums(clusters, matching, nearest, choice.now(clusters))
         statistics = Statistics(*((1.0 - rate) * old + rate * new for old, new in zip(statistics, fresh, strict=True)))
-        gone = np.flatnonzero(statistics.n < smallest * len(rows))
+        gone = np.flatnonzero(statistics.n < smallest * points.shape[0])
         if gone.size and gone.size < statistics.n.size:
             statistics, before = statistics.without(*gone), -np.inf
         clusters = gaussians_of(statistics, prior)
@@ -73,19 +75,20 @@ def flow(
     return Mixture(statistics, clusters, prior)
 
 
-def objective(rows: Matrix, mixture: Mixture, matching: float, nearest: int = 0) -> float:
+def objective(rows: Rows, mixture: Mixture, matching: float, nearest: int = 0) -> float:
     """The evidence of the clusters; with matching, of labels that are not known, too."""
-    statistics, log_likelihood, harmony = weighed_sums(rows, mixture.clusters, 1.0, nearest)
+    statistics, log_likelihood, harmony = all_rows(rows).sums(mixture.clusters, 1.0, nearest)
     value = float(log_evidence(statistics, mixture.prior).sum()) + log_shares(statistics.n)
     return value + matching * (log_likelihood - harmony)
 
 
-def moved(rows: Matrix, mixture: Mixture, matching: float, n_clusters: int, nearest: int = 0) -> Mixture:
+def moved(rows: Rows, mixture: Mixture, matching: float, n_clusters: int, nearest: int = 0) -> Mixture:
     """Merge, drop and split into at most so many, one after the other, as long as the objective rises."""
-    value = objective(rows, mixture, matching, nearest)
+    points = all_rows(rows)
+    value = objective(points, mixture, matching, nearest)
     for _ in range(MOST_MOVES):
         ways = (_simpler, STEPS_OF_MERGE), (_finer, STEPS_OF_SPLIT)
-        found = _better(rows, mixture, matching, value, nearest, ways[: 1 + (mixture.statistics.n.size < n_clusters)])
+        found = _better(points, mixture, matching, value, nearest, ways[: 1 + (mixture.statistics.n.size < n_clusters)])
         if found is None:
             return mixture
         mixture, value = found
@@ -93,7 +96,7 @@ def moved(rows: Matrix, mixture: Mixture, matching: float, n_clusters: int, near
 
 
 def _better(
-    rows: Matrix, mixture: Mixture, matching: float, value: float, nearest: int, ways: tuple[tuple[Way, int], ...]
+    rows: AllRows, mixture: Mixture, matching: float, value: float, nearest: int, ways: tuple[tuple[Way, int], ...]
 ) -> tuple[Mixture, float] | None:
     """The best of the mixtures that one way leads to, else of those by the next, if it is better."""
     for others, steps in ways:
@@ -107,7 +110,7 @@ def _better(
     return None
 
 
-def _simpler(_rows: Matrix, mixture: Mixture, _matching: float) -> list[Mixture]:
+def _simpler(_rows: AllRows, mixture: Mixture, _matching: float) -> list[Mixture]:
     """With a pair of clusters as one, or without the smallest."""
     statistics, _, prior = mixture
     k = statistics.n.size
@@ -124,27 +127,21 @@ def _simpler(_rows: Matrix, mixture: Mixture, _matching: float) -> list[Mixture]
     return [Mixture(candidate, gaussians_of(candidate, prior), prior) for candidate in found]
 
 
-def _finer(rows: Matrix, mixture: Mixture, matching: float) -> list[Mixture]:
+def _finer(rows: AllRows, mixture: Mixture, matching: float) -> list[Mixture]:
     """With a cluster cut through its mean, along one of its leading axes: those whose points gain the most by it."""
     statistics, clusters, _ = mixture
     d = rows.shape[1]
-    owners = np.argmax(log_joint(clusters, rows), axis=1)
-    found: list[tuple[float, int, Mixture]] = []
-    for k in range(statistics.n.size):
-        own = rows[owners == k]
-        if statistics.n[k] < 4 * min(d + 1, 8) or not len(own):
-            continue
-        before = _value(own, clusters, matching)
+    owners: list[int] = []
+    candidates: list[Mixture] = []
+    for k in np.flatnonzero(statistics.n >= 4 * min(d + 1, 8)).tolist():
         values, vectors = np.linalg.eigh(clusters.covariance[k])
         for axis in range(1, min(AXES, d) + 1):
-            candidate = cut(mixture, k, float(np.sqrt(values[-axis])), vectors[:, -axis])
-            found.append((_value(own, candidate.clusters, matching) - before, len(found), candidate))
-    return [candidate for _, _, candidate in sorted(found, reverse=True)[:CANDIDATES]]
-
-
-def _value(rows: Matrix, clusters: Gaussians, matching: float) -> float:
-    _, log_likelihood, harmony = weighed_sums(rows, clusters, 1.0)
-    return matching * log_likelihood + (1.0 - matching) * harmony
+            owners.append(k)
+            candidates.append(cut(mixture, k, float(np.sqrt(values[-axis])), vectors[:, -axis]))
+    cuts = [Cut(k, candidate.clusters) for k, candidate in zip(owners, candidates, strict=True)]
+    gains, owned = rows.gains(clusters, cuts, matching)
+    found = [(float(gains[place]), place) for place, k in enumerate(owners) if owned[k]]
+    return [candidates[place] for _, place in sorted(found, reverse=True)[:CANDIDATES]]
 
 
 def cut(mixture: Mixture, k: int, deviation: float, axis: Vector) -> Mixture:
@@ -177,7 +174,7 @@ def broad_start(rows: Matrix, prior: Prior, n_clusters: int, rng: np.random.Gene
 
 
 def learn_mixture(
-    rows: Matrix,
+    rows: Rows,
     n_clusters: int,
     matching: float,
     rng: np.random.Generator,
@@ -190,23 +187,26 @@ def learn_mixture(
     First by matching, in which no cluster is lost; then, if harmony is asked for, by that. Of very many rows, some tell
     how many clusters there are; whether more or fewer are better is then seen on all.
     """
-    if len(rows) > FIRST_ROWS:
-        some = np.ascontiguousarray(rows[rng.choice(len(rows), FIRST_ROWS, replace=False)])
+    points = all_rows(rows)
+    n_rows, d = points.shape
+    if n_rows > FIRST_ROWS:
+        some = points.drawn(rng.choice(n_rows, FIRST_ROWS, replace=False))
         first = learn_mixture(some, n_clusters, matching, rng, shape, n_inputs, nearest)
-        statistics = weighed_sums(rows, first.clusters, matching, nearest).statistics
+        statistics = points.sums(first.clusters, matching, nearest).statistics
         mixture = Mixture(statistics, gaussians_of(statistics, first.prior), first.prior)
-        mixture = flow(rows, mixture, matching, RATE_OF_MOVES, MOST_STEPS, nearest=nearest)
+        mixture = flow(points, mixture, matching, RATE_OF_MOVES, MOST_STEPS, nearest=nearest)
     else:
-        mixture = broad_start(rows, first_prior(n_clusters, rows.shape[1], shape, n_inputs), n_clusters, rng)
-        mixture = flow(rows, mixture, 1.0, RATE, MOST_STEPS)
-        mixture = moved(rows, mixture, 1.0, n_clusters, nearest)
-        mixture = moved(rows, with_learnt_prior(mixture), 1.0, n_clusters, nearest)
+        points = HeldRows(points.drawn(None))  # so few are best held
+        mixture = broad_start(points.drawn(None), first_prior(n_clusters, d, shape, n_inputs), n_clusters, rng)
+        mixture = flow(points, mixture, 1.0, RATE, MOST_STEPS)
+        mixture = moved(points, mixture, 1.0, n_clusters, nearest)
+        mixture = moved(points, with_learnt_prior(mixture), 1.0, n_clusters, nearest)
         if matching < 1.0:
-            mixture = flow(rows, mixture, matching, RATE, HARMONY_STEPS, nearest=nearest)
-            mixture = moved(rows, mixture, matching, n_clusters, nearest)
+            mixture = flow(points, mixture, matching, RATE, HARMONY_STEPS, nearest=nearest)
+            mixture = moved(points, mixture, matching, n_clusters, nearest)
     for _ in range(MOST_ROUNDS):
         k = mixture.statistics.n.size
-        mixture = moved(rows, with_learnt_prior(mixture), matching, n_clusters, nearest)
+        mixture = moved(points, with_learnt_prior(mixture), matching, n_clusters, nearest)
         if mixture.statistics.n.size == k:
             break
     return mixture

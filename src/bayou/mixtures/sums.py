@@ -2,7 +2,7 @@
 
 Compiled point by point, which is the quickest for clusters of up to some dozen columns; beyond, by matrix products.
 With many clusters, of which each point is of the ``nearest`` alone, a list of candidates per point saves looking at all
-of them every time; it is made anew now and then.
+of them every time; it is made anew now and then (`bayou.mixtures.all_rows`).
 """
 
 from __future__ import annotations
@@ -41,25 +41,6 @@ def weighed_sums(rows: Matrix, clusters: Gaussians, matching: float, nearest: in
     told = clusters.mean, clusters.whitening, log_constants(clusters)
     log_likelihood, harmony = _sum_up_all(np.ascontiguousarray(rows), *told, matching, nearest, *statistics)
     return Sums(statistics, log_likelihood, harmony)
-
-
-class SumsOfNearest:
-    """The same sums again and again, while clusters move a little: of few of many, candidates are kept between."""
-
-    def __init__(self, rows: Matrix, nearest: int) -> None:
-        self._rows, self._nearest = rows, nearest
-        self._candidates: Candidates | None = None
-        self._age = 0
-
-    def __call__(self, clusters: Gaussians, matching: float) -> Sums:
-        """The sums, now that the clusters are these."""
-        k = clusters.share.size
-        if not 0 < self._nearest < CANDIDATES < k:
-            return weighed_sums(self._rows, clusters, matching, self._nearest)
-        if self._candidates is None or self._age == STEPS_PER_CHOICE or self._candidates.starts.size != k + 1:
-            self._candidates, self._age = candidates_of(self._rows, clusters), 0
-        self._age += 1
-        return sums_of_candidates(self._rows, clusters, self._candidates, matching, self._nearest)
 
 
 class Candidates(NamedTuple):

@@ -8,7 +8,8 @@ from bayou.contracts import Vector
 from bayou.numerics.bank_belief import BankPlan
 from bayou.numerics.jit import borrowing_kernel
 
-FARTHEST = 10.0  # of past targets, as features
+FARTHEST = 1e6  # units, of past targets that are remembered
+REACH = 10.0  # deviations by which a past target may move what a member says, as its prior has it
 
 
 @borrowing_kernel

@@ -2,7 +2,9 @@
 
 Each chain holds what it believes of the members: p(member), which changes from row to row at the chain's rate, and is
 multiplied by what each member gave to the target. Chains of different rates are weighed by the same rule, so that how
-often the best member changes is found as well. A member that sleeps is taken to say what the bank says, so that what is
+often the best member changes is found as well. Who is drawn anew is most often one that was believed before (Bousquet
+and Warmuth 2002, "Tracking a small set of experts by mixing past posteriors"): a stream that changes goes back to what
+it was, more often than not. A member that sleeps is taken to say what the bank says, so that what is
 believed of it stays (Freund, Schapire, Singer and Warmuth 1997, "Using and combining predictors that specialize").
 """
 
@@ -27,6 +29,8 @@ from bayou.numerics.jit import borrowing_kernel
 
 # What is left of a member that has been wrong for long: it may be right again, and a number must be left of it.
 FAINTEST = 1e-280
+ANYBODY = 0.1  # share of those who change places that may become anybody; others become who was believed of late
+FIRST_USUAL, USUAL_ROWS = 64.0, 4096.0  # targets that this remembers: at first, and at most
 BLOCK = 64  # targets between looks at who should sleep
 FIRST = 256  # targets in which none sleeps
 TARGETS_PER_WAVE = 4.0  # the same for who has many waves: it is slow at first, and what it sleeps through is lost
@@ -44,6 +48,23 @@ APART = 512.0  # rows between changes: a member that began sooner after the last
 
 
 @borrowing_kernel
+def drawn(belief: BankBelief, m: int) -> float:
+    """How probable it is that one who changes places becomes this member."""
+    return ANYBODY / belief.usual.size + (1.0 - ANYBODY) * belief.usual[m]
+
+
+@borrowing_kernel
+def count_usual(belief: BankBelief) -> None:
+    """Let what is believed of members now into what is believed of late."""
+    rate = 1.0 / min(belief.pulse[LEARNT] + FIRST_USUAL, USUAL_ROWS)
+    for m in range(belief.usual.size):
+        held = 0.0
+        for k in range(belief.chains.shape[0]):
+            held += belief.chains[k, m]
+        belief.usual[m] += rate * (held - belief.usual[m])
+
+
+@borrowing_kernel
 def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
     """Let members change places before a row, and sum up what all chains believe of each who is awake."""
     chains, awake = belief.chains, 0.0
@@ -53,9 +74,9 @@ def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
         chain, total = chains[k], 0.0
         for m in range(chain.size):
             total += chain[m]
-        kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total / chain.size
+        kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total
         for m in range(chain.size):
-            chain[m] = kept * chain[m] + drawn_anew
+            chain[m] = kept * chain[m] + drawn_anew * drawn(belief, m)
             shares[m] += chain[m]
     for m in range(shares.size):
         if belief.rest[m] > 0.0:
@@ -80,7 +101,7 @@ def foresee(belief: BankBelief, plan: BankPlan, ahead: float, shares: Vector) ->
         moved = 1.0 - (1.0 - plan.switching[k]) ** (1.0 + ahead)
         for m in range(members):
             if belief.rest[m] <= 0.0:
-                share = chains[k, m] + moved * (total / members - chains[k, m])
+                share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
                 shares[m] += share
                 awake += share
     for m in range(members):
@@ -99,7 +120,7 @@ def foresee_chains(belief: BankBelief, plan: BankPlan, ahead: float, shares: Mat
             total += chains[k, m]
         moved = 1.0 - (1.0 - plan.switching[k]) ** (1.0 + ahead)
         for m in range(members):
-            share = chains[k, m] + moved * (total / members - chains[k, m])
+            share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
             shares[k, m] = share if belief.rest[m] <= 0.0 else 0.0
             awake += shares[k, m]
     scale(shares, 1.0 / awake, 0.0)
@@ -132,6 +153,7 @@ def weigh_late(belief: BankBelief, values: Vector, of_chains: Matrix, shares: Ve
             chains[k, m] = max(chains[k, m] * kept, FAINTEST)
             total += chains[k, m]
     scale(chains, 1.0 / total, FAINTEST)
+    count_usual(belief)
     return given
 
 
@@ -182,6 +204,7 @@ def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> 
         chain = chains[k]
         for m in range(chain.size):
             chain[m] = max(chain[m] * per_total, FAINTEST)
+    count_usual(belief)
     return best + beyond_best
 
 
@@ -381,6 +404,7 @@ def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
 
 
 FIRST_NOISE = (0.5, 0.5)  # shape and rate: about one target that was one unit off
+LEAST_NOISE = 1e-6  # squared units, of a member whose noise has heavy tails
 
 
 @borrowing_kernel

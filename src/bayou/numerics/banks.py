@@ -27,7 +27,17 @@ from bayou.numerics.bank_belief import (
     BankRoom,
 )
 from bayou.numerics.bank_past import is_blind, leave_out_blind, remember
-from bayou.numerics.bank_weights import FIRST_NOISE, foresee, foresee_chains, look, mixed, switch, weigh, weigh_late
+from bayou.numerics.bank_weights import (
+    FIRST_NOISE,
+    LEAST_NOISE,
+    foresee,
+    foresee_chains,
+    look,
+    mixed,
+    switch,
+    weigh,
+    weigh_late,
+)
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces
@@ -99,13 +109,14 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
 
     Unless they are laid out: they are the same as those of the member ``before``, if that is not -1.
     """
-    if before >= 0 and plan.past[m] == plan.past[before] and plan.group[m] == plan.group[before]:
+    same_past = before >= 0 and plan.past[m] == plan.past[before] and plan.reach[m] == plan.reach[before]
+    if same_past and plan.group[m] == plan.group[before]:
         return m
-    x, at = room.x, inputs.size
+    x, at, reach = room.x, inputs.size, plan.reach[m]
     for j in range(inputs.size):
         x[j] = inputs[j]
     for j in range(plan.past[m]):
-        x[at + j] = max(past[j], 0.0) if plan.log_past[0] else past[j]
+        x[at + j] = max(past[j], 0.0) if plan.log_past[0] else min(max(past[j], -reach), reach)
     at += plan.past[m]
     if plan.group[m] >= 0:
         waves = room.waves[plan.group[m]]
@@ -141,6 +152,7 @@ def marginal(
         noise, degrees = belief.noise[m, 1] / belief.noise[m, 0], 2.0 * belief.noise[m, 0]
         if steps > 0.0 and plan.keeps[m] < 1.0:  # as `fade` has it
             degrees = 2.0 * FIRST_NOISE[0] + plan.keeps[m] ** steps * (degrees - 2.0 * FIRST_NOISE[0])
+        degrees = 1.0 / (1.0 / degrees + 1.0 / plan.tails[m])  # tails are at least as heavy as either makes them
         ratio = 1.0 / noise
     blur = scatter(mean, covariance, missing[n], ratio) if n < missing.shape[0] else 0.0
     record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = expected(mean, x), variance + blur, noise, degrees
@@ -160,15 +172,24 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
 
 @borrowing_kernel
 def observe_noise(
-    noise: Vector, y: float, mean: float, variance: float, blur: float, weight: float
+    noise: Vector, y: float, record: Vector, variance: float, blur: float, weight: float, tails: float
 ) -> tuple[float, float, float]:
-    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights."""
-    error = y - mean
-    value = log_student(error, noise[1] / noise[0] * (1.0 + variance + blur), noise[0])
+    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights.
+
+    With heavy tails a target far away counts for less: by the precision that its noise is expected to have, given how
+    far that is (as in the EM algorithm for Student's t, one step per target).
+    """
+    error = y - record[MEAN]
+    spread = noise[1] / noise[0] * (1.0 + variance + blur)
+    value = log_student(error, spread, 0.5 * record[DEGREES])
     precision = weight / (1.0 + blur)
+    if tails < math.inf:
+        precision *= (tails + 1.0) / (tails + error * error / spread)
     kept = 1.0 / (1.0 + precision * variance)
     noise[0] += 0.5 * weight
     noise[1] += 0.5 * error * error * precision * kept
+    if tails < math.inf:  # else targets that repeat themselves would leave nothing of it for the next that does not
+        noise[1] = max(noise[1], LEAST_NOISE * noise[0])
     return value, error * precision * kept, precision * kept
 
 
@@ -189,7 +210,7 @@ def learn_member(
     """Absorb a target along the direction that `marginal` has left; returns its log E p."""
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
     if plan.keeps[m] >= 0.0:
-        value, step, spread = observe_noise(belief.noise[m], y, record[MEAN], variance, blur, weight)
+        value, step, spread = observe_noise(belief.noise[m], y, record, variance, blur, weight, plan.tails[m])
     else:
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
     covariance = belief.covariance[square : square + size * size]

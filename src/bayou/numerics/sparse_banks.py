@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.bank_belief import DEGREES, MEAN, NOISE, VALUE, VARIANCE
-from bayou.numerics.chains import FAINTEST, share_out, weigh
+from bayou.numerics.chains import FAINTEST, given_beside, multiply, share_out
 from bayou.numerics.instructions import prefetch
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
@@ -182,21 +182,23 @@ def learn_sparse_bank(
 ) -> int:
     """Absorb the rows in order; stops at one that makes a latent not finite, and returns how many were absorbed.
 
-    Records what each member said before the target was used, their shares, and log E p of the bank. A row that counts
-    k times is absorbed k times at one time, as in `bayou.numerics.banks.learn_bank`.
+    Notes log E p of the bank before the target was used; and what each member said, and their shares, of as many rows
+    as there is room for. A row that counts k times is absorbed k times at one time, as in
+    `bayou.numerics.banks.learn_bank`.
     """
+    members = room.values.size
     for n in range(targets.size):
         weight = float(weights[n]) if n < weights.size else 1.0
         count = pieces(weight) if weight > 0.0 else 1
         if n + AHEAD < targets.size:
             for k in range(starts[n + AHEAD], starts[n + AHEAD + 1]):
                 prefetch(belief.weights, columns[k] * 2 * room.values.size)
-        share_out(belief.chains, plan.switching, shares[n])
+        share_out(belief.chains, plan.switching, room.shares)
         now, learns = belief.steps[0] + 1, int(weight > 0.0)
-        given_by_all = 0.0
+        best = SMALLEST
         for piece in range(count):
             sum_row(belief, plan, columns, values, starts[n], starts[n + 1], now, learns, room)
-            for m in range(room.values.size):
+            for m in range(members):
                 mean, variance = float(room.mean[m]), float(room.variance[m])
                 if not abs(mean) + variance < math.inf:
                     return n
@@ -206,13 +208,14 @@ def learn_sparse_bank(
                 room.step[m], room.spread[m], room.kept[m] = step, spread, kept
                 if piece == 0:
                     room.values[m] = value if value > SMALLEST else SMALLEST
-                    note(room, m, record[n, m])
-                    record[n, m, VALUE] = room.values[m]
-                    given_by_all += shares[n, m] * math.exp(room.values[m])
+                    best = max(best, room.values[m])
+                    if n < record.shape[0]:
+                        note(room, m, record[n, m])
+                        record[n, m, VALUE], shares[n, m] = room.values[m], room.shares[m]
             if learns:
                 move_row(belief, plan, columns, values, starts[n], starts[n + 1], room)
-        evidence[n] = math.log(max(given_by_all, FAINTEST))
+        evidence[n] = best + math.log(max(given_beside(room.values, room.shares, best, weight), FAINTEST))
         if learns:
-            weigh(belief.chains, plan.switching, room.values, weight)
+            multiply(belief.chains, plan.switching, room.values)
             belief.steps[0] = now
     return targets.size

@@ -191,6 +191,10 @@ class Mean(Weighed):
         else:
             self._add(total, squared, mean, math.inf)
 
+    def add_moments(self, rows: int, mean: float, squares: float) -> None:
+        """Count so many rows more, of this mean and sum of squared distances from it."""
+        self._add(rows, rows, mean, squares)
+
     def _add(self, total: float, squared: float, mean: float, squares: float) -> None:
         before, self.rows = self.rows, self.rows + total
         self.squared_weights += squared

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayou.contracts import Matrix, State
+from bayou.contracts import Matrix, State, Vector
 from bayou.errors import ModelFileError, ShapeMismatch
 from bayou.evaluation.metrics.metric import Codes, Metric, Weighed, check_classes, checked_weights, summed_weights
 
@@ -53,6 +53,10 @@ class AUC(Weighed):
             return
         given = np.clip(probabilities[:, 1], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
         places = np.floor(np.log(given / (1.0 - given)) * 2.0**FINEST).astype(np.int64)
+        self.count_places(places, codes, each)
+
+    def count_places(self, places: NDArray[np.int64], codes: Codes, each: Vector | None = None) -> None:
+        """Count rows by their log odds, in whole numbers of the narrowest bins."""
         self._make_room(int(places.min()), int(places.max()), FINEST)
         bins = self.counts.shape[1]
         which = (places >> (FINEST - self.level)) - self.first + bins * codes
