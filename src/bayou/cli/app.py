@@ -284,6 +284,26 @@ def report(
         run(model, output)
 
 
+@app.command()
+def serve(
+    store: Annotated[str, typer.Option(help="The file that keeps all models.")] = "bayou.db",
+    host: Annotated[str, typer.Option(help="Any but this machine itself needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    sync: Annotated[
+        str, typer.Option(help="normal: outlives the process; full: outlives the loss of power, too.")
+    ] = "normal",
+    token_file: Annotated[
+        str | None,
+        typer.Option(help="Requests must bring the token in this file; else that in BAYOU_TOKEN.", show_default=False),
+    ] = None,
+) -> None:
+    """Models behind HTTP that learn while they answer, and lose nothing."""
+    with told_in_one_line():
+        from bayou.cli.serve import run  # noqa: PLC0415
+
+        run(store, host, port, sync, token_file)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def papers(context: typer.Context) -> None:
     """Reproduce figures and tables of the papers: list, run NAME, run --all."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from bayou.errors import BayouError
+from bayou.errors import BayouError, ModelFileError
 from bayou.service.committer import Committer, Entry
 from bayou.service.errors import NOT_STORED, Busy, Conflict, NotFound, NotStored, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event, prediction_id
@@ -21,9 +21,11 @@ from bayou.service.limits import INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_QUEUE
 from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.settings import Settings
+from bayou.service.status import status
 from bayou.service.store import Batch, Store, Version
 
 Answer = Callable[[ServedModel, Applied], bytes]
+STATUS_EVERY = 0.4  # seconds
 
 
 class Told(NamedTuple):
@@ -55,7 +57,8 @@ class Hub:
         self._offsets: dict[int, dict[str, int]] = {}
         self._reading: set[tuple[int, str]] = set()  # sources of which rows are on their way
         self._seq = store.last_seq()
-        self.ready = False
+        self._statuses: dict[str, tuple[float, asyncio.Future[dict[str, Any]]]] = {}
+        self.ready, self.watchers = False, 0
 
     async def start(self) -> None:
         """Take up all models as they were."""
@@ -88,20 +91,28 @@ class Hub:
             raise NotFound(f"there must be a model {name!r}; there is none.")
         return found
 
-    async def create(self, name: str, settings: Settings, data: bytes | None = None) -> Lane:
-        """Begin a model, new or from a model file."""
+    async def create(self, name: str, settings: Settings) -> Lane:
+        """Begin a model that has learnt nothing."""
+        self._check_free(name)
+        return await self._begin(name, await self.loop.run_in_executor(self.pool, ServedModel, settings))
+
+    async def take_in(self, name: str, data: bytes) -> Lane:
+        """Begin a model from a model file."""
+        self._check_free(name)
+        return await self._begin(name, await self.loop.run_in_executor(self.pool, imported, data))
+
+    def _check_free(self, name: str) -> None:
         if name in self.lanes:
             raise Conflict(f"there must be no model {name!r} yet; there is one.")
         if len(self.lanes) >= MOST_MODELS:
             raise Conflict(f"there must be at most {MOST_MODELS} models; delete one that is not used.")
-        served = await self.loop.run_in_executor(self.pool, _made, settings, data)
-        at, self._seq = time.time(), self._seq + 1
-        if name in self.lanes:
-            raise Conflict(f"there must be no model {name!r} yet; there is one.")
-        served.seq = self._seq
+
+    async def _begin(self, name: str, served: ServedModel) -> Lane:
+        self._check_free(name)
+        at, served.seq = time.time(), self._next_seq()
         state = served.to_bytes()
-        first = Version(1, self._seq, at, None, served.model.n_rows, len(state))
-        id = self.store.create(name, at, settings.model_dump(), first, state)
+        first = Version(1, served.seq, at, None, served.model.n_rows, len(state))
+        id = self.store.create(name, at, served.settings.model_dump(), first, state)
         lane = Lane(id, name, at, served, self.store, self.committer)
         self._enter(lane, len(state))
         return lane
@@ -110,6 +121,7 @@ class Hub:
         """Forget a model, once what was begun with it has come to its end."""
         lane = self.lane(name)
         del self.lanes[name]
+        self._statuses.pop(name, None)
         while lane.running:
             await asyncio.sleep(0.005)
         lane.deleted = True
@@ -145,6 +157,11 @@ class Hub:
             self._reading.discard((lane.id, where))
         return told
 
+    async def predict_learn(self, name: str, rows: Sequence[Row], key: str | None = None) -> Told:
+        """Learn rows, and tell what was said of each before."""
+        lane = self.lane(name)
+        return await self._happen(lane, LEARN, {"rows": rows}, lambda served, done: _said(lane, served, done), key)
+
     def offset(self, name: str, source: str) -> int:
         """What comes next of a source."""
         return self._offsets[self.lane(name).id].get(source, 0)
@@ -153,6 +170,32 @@ class Hub:
         """Learn labels of predictions, by their ids."""
         body = {"labels": [list(one) for one in labels]}
         return await self._happen(self.lane(name), FEEDBACK, body, _counted, key)
+
+    async def look(self, name: str, at: Callable[[ServedModel], bytes]) -> bytes:
+        """Ask a model something that takes long, or must see it whole, in its own thread; nothing changes."""
+        return (await self._queue(self.lane(name), Job(0, None, _nothing, _nobody, look=at))).answer
+
+    async def status(self, name: str) -> dict[str, Any]:
+        """All that a page shows; whoever asks within half a second is told the same."""
+        at, known = self._statuses.get(name, (0.0, None))
+        if known is None or (known.done() and time.monotonic() - at > STATUS_EVERY):
+            known = asyncio.ensure_future(self._status(self.lane(name)))
+            self._statuses[name] = time.monotonic(), known
+        return await asyncio.shield(known)
+
+    async def _status(self, lane: Lane) -> dict[str, Any]:
+        told = await self.look(lane.name, lambda served: orjson.dumps(status(served)))
+        mine = {
+            "name": lane.name,
+            "at": time.time(),
+            "seq": lane.served.seq,
+            "version": lane.version,
+            "rows_per_second": round(lane.rate.now(), 1),
+            "queued": len(lane.queue),
+            "state_bytes": lane.state_bytes,
+            "sources": dict(self._offsets.get(lane.id, {})),
+        }
+        return mine | orjson.loads(told)
 
     async def keep_version(self, name: str, label: str | None) -> Told:
         """Keep the state as it is now."""
@@ -332,14 +375,28 @@ class Hub:
         return shown, served.ignored(rows), version
 
 
-def _made(settings: Settings, data: bytes | None) -> ServedModel:
-    if data is None:
-        return ServedModel(settings)
-    served = ServedModel.of_bytes(settings, data)
-    served.pending.clear()  # they wait elsewhere
+def imported(data: bytes) -> ServedModel:
+    """A model of a file, with settings as the file has them; nothing waits for a label here."""
+    try:
+        served = ServedModel.of_bytes(None, data)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"the file is not of a model that can be served: {error!r:.100}.") from error
+    served.pending.clear()
     if served.model.estimator is not None:
         served.model.estimator.forecasts.waiting.clear()
     return served
+
+
+def _said(lane: Lane, served: ServedModel, applied: Applied) -> bytes:
+    """What was said of rows before they were learnt; null of those without a target, and before anything was."""
+    learnt = applied.learnt
+    assert learnt is not None
+    each = served.shown(learnt.said, applied.rows, learnt.classes)
+    each = [None] * (applied.rows - len(each)) + each
+    known = iter(each)
+    predictions = [next(known) if is_known else None for is_known in learnt.known.tolist()]
+    told = {"predictions": predictions, "version": lane.version}
+    return orjson.dumps(told | orjson.loads(_counted(served, applied)))
 
 
 def _ids(seq: int, count: int) -> list[str]:

@@ -30,7 +30,8 @@ Done = Callable[["Applied | None", "bytes", "BaseException | None"], None]
 class Job(NamedTuple):
     """An event on its way: ``answer`` makes the answer of what came of it, ``done`` is called once it is written.
 
-    ``written`` is of those that were written beforehand. Without an event, ``version`` alone is to be made.
+    ``written`` is of those that were written beforehand. Without an event, a version alone is to be made; or ``look``
+    is asked, with nothing else going on meanwhile, and nothing written.
     """
 
     seq: int
@@ -43,6 +44,7 @@ class Job(NamedTuple):
     back_to: int | None = None
     written: bool = False
     epoch: int = 0  # of the lane, when it came
+    look: Callable[[ServedModel], bytes] | None = None
 
 
 class Lane:
@@ -78,9 +80,12 @@ class Lane:
         return self._size
 
     def add(self, job: Job, start: Callable[[Callable[[], None]], Any]) -> None:
-        """Let something happen after all that waits."""
+        """Let something happen after all that waits; who only looks goes first."""
         with self._guard:
-            self.queue.append(job)
+            if job.look is None:
+                self.queue.append(job)
+            else:
+                self.queue.appendleft(job)
             if self.running:
                 return
             self.running = True
@@ -122,6 +127,9 @@ class Lane:
 
     def _do(self, job: Job) -> None:
         with self.lock:
+            if job.look is not None:
+                job.done(None, job.look(self.served), None)
+                return
             self._check_epoch(job)
             if job.event is None:
                 self._put_version(job)

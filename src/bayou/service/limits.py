@@ -16,6 +16,7 @@ MOST_KEYS = 10_000  # idempotency keys of a model, the latest
 MOST_PENDING = 10_000  # predictions of a model that wait for their labels, the latest
 LABEL_WAIT = 7 * 86_400.0  # seconds after which a prediction waits no longer
 MOST_VERSIONS = 5  # that were made by themselves, and as many that were asked for
+MOST_WATCHERS = 64  # open streams of events
 PART = 1000  # lines of a stream that are learnt at a time
 INLINE_ROWS = 64  # predictions that the loop makes in one go
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")

@@ -108,7 +108,7 @@ class _Bounded:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
-            raise TooLong
+            raise TooLong("a body must be no longer than that; see the limits of the service.")
         return message
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import State
+from bayou.encoders import SparseEncoder
 from bayou.errors import BayouError, InvalidSpec, InvalidTarget, ModelFileError
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.table_model import CLASSES, Learnt, TableModel
@@ -247,12 +248,14 @@ class ServedModel:
         self.model.extra = State(config | {"service": {"seq": self.seq, "waiting": waiting}}, arrays)
 
     @classmethod
-    def of_bytes(cls, settings: Settings, data: bytes) -> ServedModel:
-        """From a model file; of one that the service has not written, nothing waits."""
+    def of_bytes(cls, settings: Settings | None, data: bytes) -> ServedModel:
+        """From a model file; of one that the service has not written, nothing waits, and its settings are found."""
         model = from_bytes(data)
         if not isinstance(model, TableModel):
             raise ModelFileError(f"a model of the service must be a TableModel; got {type(model).__name__}.")
-        served = cls(settings, model)
+        if isinstance(model.encoder, SparseEncoder):
+            raise ModelFileError("a model of the service must be of tables; this one is of libsvm or VW's text.")
+        served = cls(settings or Settings.of_model(model), model)
         known = model.extra.config.get("service", {"seq": 0, "waiting": []})
         served.seq = int(known["seq"])
         for id, forecast, at, said in known["waiting"]:

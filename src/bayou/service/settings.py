@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from bayou.encoders import TableEncoder
+from bayou.errors import ModelFileError
 from bayou.estimators import Budget, TableModel
 from bayou.estimators.table_target import parsed
 from bayou.service.limits import LABEL_WAIT, LONGEST_NAME, MODEL_NAME, MOST_COLUMNS, MOST_PENDING
@@ -67,3 +68,13 @@ class Settings(BaseModel):
     def of(cls, data: Any) -> Settings:
         """From JSON's types, as the store keeps them."""
         return cls.model_validate(data)
+
+    @classmethod
+    def of_model(cls, model: TableModel) -> Settings:
+        """As far as a model file tells them."""
+        budget = model.budget
+        told = {"target": model.target.text, "task": model.task, "weight": model.weight, "bits": model.bits}
+        try:
+            return cls.model_validate(told | {"budget": None if budget is None else budget.microseconds})
+        except ValidationError as error:
+            raise ModelFileError(f"the settings of the model cannot be served: {error.errors()[0]['msg']}.") from error
