@@ -309,7 +309,7 @@ class Hub:
         event = Event(ISSUE, time.time(), {"rows": rows})
         if lane.idle and len(rows) <= INLINE_ROWS:
             return await self._issued_now(lane, event)
-        if lane.idle:
+        if lane.idle or not lane.copy.model.begun:
             return await self._issued_in_turn(lane, event)
         return await self._issued_beforehand(lane, event)
 

@@ -109,7 +109,9 @@ class Lane:
     # --- applied by a thread
 
     def work(self) -> None:
-        """Apply what waits, in order."""
+        """Apply what waits, in order. Readers, who saw the live model until now, see a copy of it meanwhile."""
+        with self.lock:
+            self._publish()
         while True:
             with self._guard:
                 if not self.queue:
@@ -122,8 +124,6 @@ class Lane:
                 job.done(None, b"", error)
             if self.broken:
                 self.mend()
-            if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
-                self._publish()
 
     def _do(self, job: Job) -> None:
         with self.lock:
@@ -142,6 +142,8 @@ class Lane:
                     return
                 raise
             self._fresh = False
+            if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
+                self._publish()
             if not job.written:
                 self._put(job, applied)
             self.rate.add(applied.rows)
@@ -223,12 +225,11 @@ class Lane:
     # --- what readers see
 
     def _publish(self) -> None:
-        """Let readers see what is there by now."""
+        """Let readers see what is there by now; whoever calls has the lock."""
         if self._fresh:
             return
-        with self.lock:
-            started = time.monotonic()
-            self.copy, self._fresh = self._copy_of(self.served), True
+        started = time.monotonic()
+        self.copy, self._fresh = self._copy_of(self.served), True
         self._copied = time.monotonic()
         self._cost = self._copied - started
 
@@ -269,7 +270,7 @@ class Lane:
         with self.lock:
             if self.broken:
                 self._reload()
-        self._publish()
+            self._publish()
 
 
 def restored(store: Store, id: int, settings: Any) -> tuple[ServedModel, int, int]:
