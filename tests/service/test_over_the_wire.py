@@ -8,7 +8,7 @@ import httpx
 import polars as pl
 import pytest
 import uvicorn
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
 
 from bayou.cli.app import app as commands
@@ -80,6 +80,7 @@ def test_metrics_are_named_as_prometheus_wants_them(url):
     model.learn(rows(100))
     said = model.predict(inputs(rows(2)))
     model.feedback(said[0].id, True)
+    client.close()
     page = httpx.get(f"{url}/metrics").text
     for line in (
         'bayou_learn_examples_total{model="measured"} 101.0',
@@ -102,8 +103,10 @@ def test_what_openapi_promises_holds(url):
     for found in schema.get_all_operations():
         operation = found.ok()
 
-        @settings(max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-        @__import__("hypothesis").given(operation.as_strategy())
+        @settings(
+            max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        )
+        @given(operation.as_strategy())
         def check(case):
             answer = case.call(timeout=10.0)
             assert answer.status_code < 500, f"{case.method} {case.formatted_path}: {answer.status_code} {answer.text}"

@@ -104,7 +104,7 @@ def test_hostile_names(serving, name):
         (b'{"instances": [1]}', 422),
         (b'{"instances": [{"x": [1]}]}', 422),
         (b'{"instances": [{"x": {}}], "more": 1}', 422),
-        (b'{"instances": [{"bought": "maybe", "price": 1}, {"bought": true}]}', 422),
+        (b'{"instances": [{"price": 1}]}', 422),
         (b'{"instances": [{"price": 1e400}]}', 400),
         (b'{"instances": [{"price": 123456789012345678901234567890, "bought": true}]}', 422),
         (b"\xff\xfe", 400),
