@@ -43,6 +43,9 @@ class Server:
     def start(self):
         command = [sys.executable, "-m", "bayou.cli", "serve", "--store", self.store, "--port", str(self.port)]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self.wait()
+
+    def wait(self):
         for _ in range(600):
             try:
                 if httpx.get(f"{self.url}/v2/health/ready", timeout=5.0).status_code == 200:

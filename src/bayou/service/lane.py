@@ -55,6 +55,7 @@ class Lane:
         self.served, self._store, self._committer = served, store, committer
         self.lock = threading.Lock()  # of the live model
         self.queue: deque[Job] = deque()
+        self.asked: dict[bool, list[Any]] = {False: [], True: []}  # predictions that are made together, next
         self.running = self.deleted = False
         self.epoch = 0  # grows when what was applied could not be written: whoever came before is refused
         self.broken = False

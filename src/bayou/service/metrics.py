@@ -103,7 +103,7 @@ def _values(status: dict[str, Any]) -> dict[str, float | None]:
     return {
         "state_bytes": status["state_bytes"],
         "pending_labels": status["pending"],
-        "logloss": scores.get("logloss"),
+        "logloss": scores.get("log_loss"),
         "ece_ratio": scores.get("ece"),
         "drift_rate": _expected(status["found"].get("drift")),
         "noise_rate": _expected(status["found"].get("flip_rate")),
