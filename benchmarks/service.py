@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx
 import numpy as np
 import orjson
 import polars as pl
@@ -117,8 +118,6 @@ def main():
 
 
 def warm(server):
-    import httpx
-
     httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": {"target": "bought"}}, timeout=60)
     for seed in range(3):
         httpx.post(f"{server.url}/v1/models/m:learn", json={"instances": rows(1000, seed)}, timeout=60)

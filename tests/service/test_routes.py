@@ -1,13 +1,17 @@
 """Every route, asked as a client asks it."""
 
 import asyncio
+import random
 
+import numpy as np
 import orjson
 import polars as pl
 import pytest
 
 import bayou
 from bayou.modelfile import from_bytes
+from bayou.service.quick_rows import quick_features
+from bayou.service.rows import table_of
 from tests.service.made import inputs, rows
 
 
@@ -234,3 +238,24 @@ def test_events_come_when_something_changed(serving):
             assert client.hub.watchers == 0
 
     asyncio.run(run())
+
+
+def test_the_quick_way_tells_what_a_table_tells():
+    """Rows of any plain values: the same features as by a table, or none, and then the table decides."""
+    model = bayou.TableModel("bought")
+    model.learn_many(pl.DataFrame(rows(300)))
+    chance, quick = random.Random(3), 0
+    for _ in range(300):
+        row = {}
+        if chance.random() < 0.9:
+            row["city"] = chance.choice(
+                ["Paris", " Rome ", "Oslo", "", None, "Bern", 3, 2.5, True, "a\tb", "\u3000Rome"]
+            )
+        if chance.random() < 0.9:
+            row["price"] = chance.choice([0.5, -3, None, True, "2.5", 1e9])
+        found = quick_features(model.layout, [row, {}])
+        if found is not None:
+            table = table_of([row, {}], model.kinds())
+            np.testing.assert_array_equal(found, model.layout.encode(table))
+            quick += 1
+    assert quick > 150

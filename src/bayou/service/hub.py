@@ -196,7 +196,8 @@ class Hub:
             "state_bytes": lane.state_bytes,
             "sources": dict(self._offsets.get(lane.id, {})),
         }
-        return mine | orjson.loads(told)
+        found: dict[str, Any] = mine | orjson.loads(told)
+        return found
 
     async def keep_version(self, name: str, label: str | None) -> Told:
         """Keep the state as it is now."""
