@@ -7,6 +7,7 @@ import json
 import math
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,27 @@ def run(
     if not model:
         raise Failed("name the model with --model.")
     token = os.environ.get("BAYOU_TOKEN") if token_file is None else Path(token_file).read_text().strip()
-    client, skipped = Client(to, token or None), Skipped()
+    skipped = Skipped()
+    with closing(Client(to, token or None)) as client:
+        sent, learnt, examples = _send(client, source, model, target, rows, (format, header, on_error), skipped, quiet)
+    if skipped.count:
+        warn(str(skipped))
+    if not quiet:
+        typer.echo(f"{sent:,} rows were sent, {learnt:,} with a target; {model} has learnt {examples:,} by then.")
+
+
+def _send(
+    client: Client,
+    source: str,
+    model: str,
+    target: str | None,
+    rows: int,
+    read: tuple[str | None, tuple[str, ...] | None, str],
+    skipped: Skipped,
+    quiet: bool,
+) -> tuple[int, int, int]:
+    """Rows that were sent, those that were learnt, and all that the model has learnt by then."""
+    format, header, on_error = read
     if target is not None and model not in {one["name"] for one in client.models()}:
         client.create(model, target)
     known, sent, learnt, examples, shown = client.model(model), 0, 0, 0, time.monotonic()
@@ -54,11 +75,7 @@ def run(
             if not quiet and time.monotonic() - shown > SHOWN_EVERY:
                 typer.echo(f"{sent:,} rows", err=True)
                 shown = time.monotonic()
-    client.close()
-    if skipped.count:
-        warn(str(skipped))
-    if not quiet:
-        typer.echo(f"{sent:,} rows were sent, {learnt:,} with a target; {model} has learnt {examples:,} by then.")
+    return sent, learnt, examples
 
 
 def _key(source: str, start: int, part: list[dict[str, Any]]) -> str:
