@@ -150,6 +150,6 @@ def check_journal(path, state):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         started = time.time()
-        examples, repeated, replayed = run(int(sys.argv[1]), Path(folder) / "store.db", seed=int((sys.argv + ["0"])[2]))
+        examples, repeated, replayed = run(int(sys.argv[1]), Path(folder) / "store.db", seed=int([*sys.argv, "0"][2]))
         print(f"{sys.argv[1]} kills in {time.time() - started:.0f} s: {examples:,} examples, none lost, none twice;")
         print(f"{repeated:,} requests were cut off; the last {replayed:,} rows of the journal replay to the bit.")

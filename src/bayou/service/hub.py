@@ -319,11 +319,13 @@ class Hub:
         asked, lane.asked[issue] = lane.asked[issue], []
         most = INLINE_ISSUED if issue else INLINE_ROWS
         group: list[tuple[Sequence[Row], asyncio.Future[Predicted]]] = []
+        count = 0
         for one in asked:
-            if group and sum(len(rows) for rows, _ in group) + len(one[0]) > most:
+            if group and count + len(one[0]) > most:
                 self._keep(self.loop.create_task(self._answer_group(lane, group, issue)))
-                group = []
+                group, count = [], 0
             group.append(one)
+            count += len(one[0])
         self._keep(self.loop.create_task(self._answer_group(lane, group, issue)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
