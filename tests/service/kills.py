@@ -42,11 +42,13 @@ class Server:
 
     def start(self):
         command = [sys.executable, "-m", "bayou.cli", "serve", "--store", self.store, "--port", str(self.port)]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command)
         self.wait()
 
     def wait(self):
-        for _ in range(600):
+        for _ in range(2400):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended at once, with code {self.process.returncode}")
             try:
                 if httpx.get(f"{self.url}/v2/health/ready", timeout=5.0).status_code == 200:
                     return
