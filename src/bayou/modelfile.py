@@ -25,7 +25,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,10 +85,26 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ...     bayou.load(f"{folder}/learner.bayou")
     Learner(Probit(noise_scale=1.0), FullGaussian(prior_variance=1.0, ...), MomentMatching(), n_features=2)
     """
+    _write_whole(Path(path).resolve(), _chunks(_name_of(model), model.to_state()))
+
+
+def to_bytes(model: Any) -> bytes:
+    """What `save` would write.
+
+    >>> import bayou
+    >>> from bayou.modelfile import from_bytes, to_bytes
+    >>> learner = bayou.Learner(bayou.Probit(), bayou.FullGaussian(), bayou.MomentMatching(), n_features=2)
+    >>> from_bytes(to_bytes(learner)).n_features
+    2
+    """
+    return b"".join(_chunks(_name_of(model), model.to_state()))
+
+
+def _name_of(model: Any) -> str:
     name = type(model).__name__
     if name not in MODELS or type(model) is not _model_class(name):
         raise TypeError(f"`model` must be one of {', '.join(MODELS)}; got {type(model).__module__}.{name}.")
-    _write_whole(Path(path).resolve(), _chunks(name, model.to_state()))
+    return name
 
 
 def load(path: str | os.PathLike[str], functions: Functions | None = None) -> Any:
@@ -104,9 +120,17 @@ def load(path: str | os.PathLike[str], functions: Functions | None = None) -> An
         if not stat.S_ISREG(file.stat().st_mode):
             raise ModelFileError("it must be a regular file; got a folder or a device.")
         with file.open("rb") as stream:
-            return _restore(*_read(stream), functions or NONE)
+            return _restore(*_read(stream, os.fstat(stream.fileno()).st_size), functions or NONE)
     except ModelFileError as error:
         raise ModelFileError(f"{file} cannot be loaded: {error}") from error
+
+
+def from_bytes(data: bytes, functions: Functions | None = None) -> Any:
+    """The model that these bytes of a file hold; as safe to try as `load`."""
+    try:
+        return _restore(*_read(BytesIO(data), len(data)), functions or NONE)
+    except ModelFileError as error:
+        raise ModelFileError(f"the bytes cannot be loaded: {error}") from error
 
 
 class _Declared(NamedTuple):
@@ -196,9 +220,8 @@ def _write_whole(path: Path, chunks: list[Any]) -> None:
 # Reading
 
 
-def _read(stream: BufferedReader) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read(stream: BufferedReader | BytesIO, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The manifest and the arrays of a file that is as it was written."""
-    size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > min(MAX_HEADER, size - 8):
@@ -224,7 +247,7 @@ def _read(stream: BufferedReader) -> tuple[dict[str, Any], dict[str, NDArray[Any
     return manifest, arrays
 
 
-def _read_array(stream: BufferedReader, declared: _Declared) -> NDArray[Any]:
+def _read_array(stream: BufferedReader | BytesIO, declared: _Declared) -> NDArray[Any]:
     array = np.empty(declared.shape, np.dtype(declared.dtype).newbyteorder("<"))
     if stream.readinto(array.data) != declared.n_bytes:
         raise ModelFileError(f"`{declared.name}` must have {declared.n_bytes} bytes; the file ends before.")

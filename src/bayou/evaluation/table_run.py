@@ -154,14 +154,17 @@ class TableRun:
 
     def learn(self, table: Any) -> None:
         """Learn one part."""
-        learnt = self.model.learn_many(table, self.delay) if self.learns else self.model.said_of(table)
+        self.count(self.model.learn_many(table, self.delay) if self.learns else self.model.said_of(table))
+
+    def count(self, learnt: Learnt) -> None:
+        """Score what was said of rows, and count them."""
         if self.tell is not None:
             self.tell(learnt)
         if self._scores is None:
             self._scores = KINDS[self.model.task]()
         if learnt.said is not None:
             self._scores.update(learnt.said, learnt.targets, learnt.classes)
-        self.rows += len(table)
+        self.rows += len(learnt.known)
         self.without_target += int((~learnt.known).sum())
         if self.rows >= self._next_point:
             self._next_point = max(int(self.rows * GROWTH), self.rows + 1)

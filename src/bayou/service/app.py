@@ -1,0 +1,80 @@
+"""The application: a store and its hub behind the routes, and a guard in front of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from bayou import __version__
+from bayou.service import routes_models, routes_rows, schemas
+from bayou.service.http import add_problems, answered, gives
+from bayou.service.hub import Hub
+from bayou.service.metrics import Metrics
+from bayou.service.schemas import Ready
+from bayou.service.security import Guard
+from bayou.service.store import Store
+
+READ_BY_ROUTES = (
+    schemas.NewModel,
+    schemas.Predict,
+    schemas.Learn,
+    schemas.Feedback,
+    schemas.KeepVersion,
+    schemas.RollBack,
+)
+
+
+def create_app(
+    path: str, sync: str = "normal", token: str | None = None, hosts: tuple[str, ...] | None = None, threads: int = 2
+) -> Guard:
+    """An ASGI application over one store. With ``hosts``, requests for any other are refused."""
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.hub = hub = Hub(Store(path, sync), threads)
+        metrics.known = hub.lanes
+        await hub.start()
+        try:
+            yield
+        finally:
+            await hub.close()
+
+    app = FastAPI(title="bayou", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.state.metrics = metrics
+    add_problems(app)
+    app.include_router(routes_rows.router)
+    app.include_router(routes_models.router)
+
+    @app.get("/v2/health/live", responses=gives(Ready), tags=["health"])
+    async def live(request: Request) -> Response:
+        """Whether the server is there."""
+        return answered({"live": True, "ready": request.app.state.hub.ready})
+
+    @app.get("/v2/health/ready", responses=gives(Ready) | {503: {"model": Ready}}, tags=["health"])
+    async def ready(request: Request) -> Response:
+        """Whether it takes requests."""
+        is_ready = request.app.state.hub.ready
+        return answered({"live": True, "ready": is_ready}, 200 if is_ready else 503)
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}}, tags=["health"])
+    async def told(request: Request) -> Response:
+        """For Prometheus."""
+        return Response(await metrics.page(request.app.state.hub), media_type=metrics.media_type)
+
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return Guard(app, token, hosts, metrics.seen)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """With what routes read themselves."""
+    if app.openapi_schema is None:
+        told = FastAPI.openapi(app)
+        parts = told["components"]["schemas"]
+        for kind in READ_BY_ROUTES:
+            own = kind.model_json_schema(ref_template="#/components/schemas/{model}")
+            parts |= own.pop("$defs", {}) | {kind.__name__: own}
+    return app.openapi_schema or {}

@@ -1,0 +1,126 @@
+"""What routes share: bodies in, answers out, and what goes wrong as a code and a sentence."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from bayou.errors import BayouError
+from bayou.service.errors import Refused, TooLarge, Unusable
+from bayou.service.hub import Hub
+from bayou.service.limits import KEY, MOST_ROWS
+from bayou.service.schemas import Problem
+from bayou.service.security import TooLong
+
+JSON = "application/json"
+SAID = {
+    400: "what was sent cannot be read",
+    401: "the token is missing or wrong",
+    404: "there is no such model, version or prediction",
+    409: "what is asked does not fit what is there",
+    413: "more than is taken at once",
+    421: "the request is for another host",
+    422: "what was sent can be read, and makes no sense",
+    503: "too much waits already",
+    507: "the store took nothing, so nothing was learnt",
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem, "description": told} for code, told in SAID.items()
+}
+KEY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "A repetition of a request with the same key counts once, and gets the same answer.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+}
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def hub_of(request: Request) -> Hub:
+    """That of the server."""
+    hub: Hub = request.app.state.hub
+    return hub
+
+
+def key_of(request: Request) -> str | None:
+    """What makes repetitions of a request count once."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not KEY.fullmatch(key):
+        raise Unusable("`Idempotency-Key` must be 1 to 200 printable letters without blanks.")
+    return key
+
+
+async def body_of(request: Request, kind: type[Kind]) -> Kind:
+    """What was sent, if it is what is asked for."""
+    return kind.model_validate(orjson.loads(await request.body()))
+
+
+def answered(body: Any, status: int = 200) -> Response:
+    """JSON, or bytes that are JSON already."""
+    return Response(body if isinstance(body, bytes) else orjson.dumps(body), status, media_type=JSON)
+
+
+def takes(kind: type[BaseModel], *more: str, key: bool = False) -> dict[str, Any]:
+    """What OpenAPI is to tell of a body that a route reads itself."""
+    content: dict[str, Any] = {JSON: {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
+    content |= {name: {"schema": {"type": "string", "format": "binary"}} for name in more}
+    told: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
+    return told | ({"parameters": [KEY_HEADER]} if key else {})
+
+
+def gives(kind: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI is to tell of an answer."""
+    return {200: {"model": kind, "description": kind.__doc__ or ""}}
+
+
+def add_problems(app: FastAPI) -> None:
+    """Have what goes wrong told in a sentence."""
+
+    def tell(status: int, detail: str) -> Response:
+        return answered({"detail": detail}, status)
+
+    @app.exception_handler(BayouError)
+    async def refused(_: Request, error: BayouError) -> Response:
+        return tell(error.status if isinstance(error, Refused) else Unusable.status, str(error))
+
+    @app.exception_handler(ValidationError)
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: Any) -> Response:
+        found = error.errors()
+        status = TooLarge.status if any(_is_too_many(one) for one in found) else Unusable.status
+        return tell(status, "; ".join(_sentence(one) for one in found[:3]) + ".")
+
+    @app.exception_handler(orjson.JSONDecodeError)
+    async def unreadable(_: Request, error: orjson.JSONDecodeError) -> Response:
+        return tell(400, f"the body must be JSON; {error}.")
+
+    @app.exception_handler(TooLong)
+    async def too_long(_: Request, error: TooLong) -> Response:
+        return tell(TooLarge.status, str(error))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, error: ClientDisconnect) -> Response:
+        return tell(400, "the body must be sent to its end.")
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> Response:
+        answer = tell(error.status_code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def _is_too_many(one: Any) -> bool:
+    return bool(one["type"] == "too_long" and one["ctx"].get("max_length") == MOST_ROWS)
+
+
+def _sentence(one: Any) -> str:
+    """What pydantic found, and where."""
+    where = ".".join(map(str, one["loc"]))[:80]
+    return f"`{where}`: {one['msg']}" if where else str(one["msg"])

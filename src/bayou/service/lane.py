@@ -1,0 +1,321 @@
+"""The way of one model: what happens to it is applied in order by one thread at a time, and read by the loop.
+
+The loop gives each event its number. A thread of the pool applies it and hands it to the committer; the answer goes out
+once it is written. Readers ask the live model while nothing is applied, and else the copy that was published last.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bayou.errors import BayouError
+from bayou.estimators.forecasts import Forecasts
+from bayou.service.committer import Committer, Entry
+from bayou.service.errors import NOT_STORED, HalfDone, NotStored, Refused
+from bayou.service.events import Event
+from bayou.service.served_model import Applied, ServedModel
+from bayou.service.store import Answered, Batch, Journalled, Store, Version
+
+PUBLISH_EVERY = 0.05  # seconds at least, while events keep coming
+PUBLISH_SHARE = 0.1  # of the time, at most
+LEAST_ROWS, MOST_REPLAYED = 256, 100_000  # rows of the journal, and examples in them, between versions
+Done = Callable[["Applied | None", "bytes", "BaseException | None"], None]
+
+
+class Job(NamedTuple):
+    """An event on its way: ``answer`` makes the answer of what came of it, ``done`` is called once it is written.
+
+    ``written`` is of those that were written beforehand. Without an event, a version alone is to be made; or ``look``
+    is asked, with nothing else going on meanwhile, and nothing written.
+    """
+
+    seq: int
+    event: Event | None
+    answer: Callable[[ServedModel, Applied], bytes]
+    done: Done
+    key: tuple[str, bytes] | None = None
+    offset: tuple[str, int] | None = None
+    version: str | None = None
+    back_to: int | None = None
+    written: bool = False
+    epoch: int = 0  # of the lane, when it came
+    look: Callable[[ServedModel], bytes] | None = None
+
+
+class Lane:
+    """A model of the hub, with what waits for it."""
+
+    def __init__(self, id: int, name: str, at: float, served: ServedModel, store: Store, committer: Committer) -> None:
+        self.id, self.name, self.created = id, name, at
+        self.served, self._store, self._committer = served, store, committer
+        self.lock = threading.Lock()  # of the live model
+        self.queue: deque[Job] = deque()
+        self.asked: dict[bool, list[Any]] = {False: [], True: []}  # predictions that are made together, next
+        self.running = self.deleted = False
+        self.epoch = 0  # grows when what was applied could not be written: whoever came before is refused
+        self.broken = False
+        self.version = max((version.number for version in store.versions(id)), default=0)
+        self.rate = Rate()
+        self._since = store.journal_size(id)
+        self._size = 0
+        self._guard = threading.Lock()  # of `running`
+        self._copied, self._cost = 0.0, 0.0
+        self.copy = self._copy_of(served)
+        self._fresh = True
+
+    # --- asked by the loop
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is applied or waits."""
+        return not (self.running or self.queue or self.broken)
+
+    @property
+    def state_bytes(self) -> int:
+        """Of the latest version."""
+        return self._size
+
+    def add(self, job: Job, start: Callable[[Callable[[], None]], Any]) -> None:
+        """Let something happen after all that waits; who only looks goes first."""
+        with self._guard:
+            if job.look is None:
+                self.queue.append(job)
+            else:
+                self.queue.appendleft(job)
+            if self.running:
+                return
+            self.running = True
+        start(self.work)
+
+    def apply_now(self, job: Job) -> Applied:
+        """Let a small thing happen at once, where nothing waits."""
+        assert job.event is not None
+        with self.lock:
+            self._check_epoch(job)
+            applied = self._applied(job)
+            self._put(job, applied)
+            self._fresh = False
+        return applied
+
+    def wants_version(self) -> bool:
+        """Whether the journal has become longer than is good."""
+        count, rows, size = self._since
+        return rows > MOST_REPLAYED or (count > LEAST_ROWS and size > max(self._size, 2**20))
+
+    # --- applied by a thread
+
+    def work(self) -> None:
+        """Apply what waits, in order. Readers, who saw the live model until now, see a copy of it meanwhile."""
+        with self.lock:
+            self._publish()
+        while True:
+            with self._guard:
+                if not self.queue:
+                    self.running = False
+                    return
+                job = self.queue.popleft()
+            try:
+                self._do(job)
+            except BaseException as error:
+                job.done(None, b"", error)
+            if self.broken:
+                self.mend()
+
+    def _do(self, job: Job) -> None:
+        with self.lock:
+            if job.look is not None:
+                job.done(None, job.look(self.served), None)
+                return
+            self._check_epoch(job)
+            if job.event is None:
+                self._put_version(job)
+                return
+            try:
+                applied = self._applied(job)
+            except BayouError:
+                if job.written:  # the journal has it, and whoever replays it finds the same
+                    self.served.seq = job.seq
+                    return
+                raise
+            self._fresh = False
+            if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
+                self._publish()
+            if not job.written:
+                self._put(job, applied)
+            self.rate.add(applied.rows)
+        if self.wants_version() and job.back_to is None:
+            with self.lock:
+                self._put_version(job._replace(done=_nobody, version=None))
+
+    def _check_epoch(self, job: Job) -> None:
+        if self.broken or job.epoch != self.epoch:
+            raise NotStored(NOT_STORED)
+
+    def _applied(self, job: Job) -> Applied:
+        assert job.event is not None
+        try:
+            return self._roll_back(job) if job.back_to is not None else self.served.apply(job.seq, job.event)
+        except HalfDone as error:
+            self.give_up()
+            raise error.why from error
+        except BayouError:
+            raise
+        except BaseException:  # a defect: what was applied is not known
+            self.give_up()
+            raise
+
+    def _roll_back(self, job: Job) -> Applied:
+        assert job.back_to is not None
+        state = self._store.state(self.id, job.back_to)
+        if state is None:
+            raise Refused(f"there must be a version {job.back_to}; it was given up meanwhile.")
+        self.served = self.served.rolled_back(state)
+        self.served.seq = job.seq
+        return Applied(0, [])
+
+    def row_of(self, job: Job, rows: int) -> Journalled:
+        """As the journal has it."""
+        assert job.event is not None
+        return Journalled(job.seq, self.id, job.event.kind, job.event.at, rows, job.event.to_bytes())
+
+    def _put(self, job: Job, applied: Applied) -> None:
+        """Have what was applied written."""
+        row = self.row_of(job, applied.rows)
+        version = self._new_version(job.version) if job.back_to is not None else None
+        answer = job.answer(self.served, applied)
+        told = None if job.key is None else Answered(*job.key, answer)
+        self.count(row)
+        done, epoch = job.done, job.epoch
+        self._committer.put(
+            Entry(
+                Batch(row, told, job.offset, version, self.id),
+                lambda error: done(applied, answer, error),
+                lambda: self.epoch == epoch and not self.deleted,
+            )
+        )
+
+    def count(self, row: Journalled) -> None:
+        """Of what a start would have to replay."""
+        count, rows, size = self._since
+        self._since = count + 1, rows + row.rows, size + len(row.body)
+
+    def _new_version(self, label: str | None) -> tuple[Version, bytes]:
+        state = self.served.to_bytes()
+        self.version += 1
+        self._since, self._size = (0, 0, 0), len(state)
+        told = Version(self.version, self.served.seq, time.time(), label, self.served.model.n_rows, len(state))
+        return told, state
+
+    def _put_version(self, job: Job) -> None:
+        version = self._new_version(job.version)
+        done, epoch = job.done, job.epoch
+        answer = job.answer(self.served, Applied(0, []))
+        self._committer.put(
+            Entry(
+                Batch(version=version, model=self.id),
+                lambda error: done(Applied(0, []), answer, error),
+                lambda: self.epoch == epoch and not self.deleted,
+            )
+        )
+
+    # --- what readers see
+
+    def _publish(self) -> None:
+        """Let readers see what is there by now; whoever calls has the lock."""
+        if self._fresh:
+            return
+        started = time.monotonic()
+        self.copy, self._fresh = self._copy_of(self.served), True
+        self._copied = time.monotonic()
+        self._cost = self._copied - started
+
+    @staticmethod
+    def _copy_of(served: ServedModel) -> ServedModel:
+        """To be read only: without what waits, and sharing what never changes."""
+        model, estimator = served.model, served.model.estimator
+        memo: dict[int, Any] = {}
+        shared: Any
+        for shared in (model.encoder, model.extra, model.target):
+            memo[id(shared)] = shared
+        if estimator is not None:
+            memo[id(estimator.forecasts)] = Forecasts()
+            bank = getattr(estimator, "_learner_", None)
+            for name in ("members", "plan", "snapshots", "_kernels", "_params"):
+                shared = getattr(bank, name, None)
+                memo[id(shared)] = shared
+            choice = getattr(estimator, "_choice", None)
+            memo[id(choice)] = choice
+        mine = copy.copy(served)
+        mine.model = copy.deepcopy(model, memo)
+        return mine
+
+    # --- when the disk takes nothing
+
+    def give_up(self) -> None:
+        """What was applied since the last commit was not written: what is there no longer counts."""
+        self.broken = True  # first: whoever reads the new epoch finds this
+        self.epoch += 1
+
+    def _reload(self) -> None:
+        """Back to what is written. What still waits is of an older epoch, and refused in its turn."""
+        self.served, self.version, self._size = restored(self._store, self.id, self.served.settings)
+        self._since, self.broken, self._fresh = self._store.journal_size(self.id), False, False
+
+    def mend(self) -> None:
+        """Reload, if that is to be done."""
+        with self.lock:
+            if self.broken:
+                self._reload()
+            self._publish()
+
+
+def restored(store: Store, id: int, settings: Any) -> tuple[ServedModel, int, int]:
+    """A model as the store knows it: its latest version, and what happened since; that version, and its size."""
+    latest = store.versions(id)[0]
+    state = store.state(id, latest.number)
+    assert state is not None
+    served = ServedModel.of_bytes(settings, state)
+    served.seq = latest.seq
+    while rows := store.journal(id, served.seq):
+        for row in rows:
+            replay(served, row)
+    return served, latest.number, latest.size
+
+
+def replay(served: ServedModel, row: Journalled) -> None:
+    """Let what the journal tells happen again."""
+    try:
+        served.apply(row.seq, Event.of(row.kind, row.at, row.body))
+    except BayouError:  # as it did when it came, written before it was applied
+        served.seq = row.seq
+
+
+def _nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
+    """Nobody waits."""
+
+
+class Rate:
+    """Rows per second, of the last ten seconds or so."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._parts: deque[tuple[float, int]] = deque(maxlen=1000)
+
+    def add(self, rows: int) -> None:
+        """So many more."""
+        self.total += rows
+        if rows:
+            self._parts.append((time.monotonic(), rows))
+
+    def now(self) -> float:
+        """As of now."""
+        since = time.monotonic() - 10.0
+        recent = [(at, rows) for at, rows in list(self._parts) if at >= since]
+        if not recent:
+            return 0.0
+        return sum(rows for _, rows in recent) / max(time.monotonic() - recent[0][0], 0.25)

@@ -1,0 +1,314 @@
+"""A model of the service: what happens to it in order is all that it is, so that the journal can make it again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayou.contracts import State
+from bayou.encoders import SparseEncoder
+from bayou.errors import BayouError, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.estimators.forecasts import Pending
+from bayou.estimators.table_model import CLASSES, Learnt, TableModel
+from bayou.evaluation.table_run import TableRun
+from bayou.modelfile import from_bytes, to_bytes
+from bayou.service.errors import HalfDone, NotFound
+from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
+from bayou.service.limits import INLINE_ROWS
+from bayou.service.quick_rows import quick_features
+from bayou.service.rows import Row, check_label, check_rows, names_of, table_of, unknown_names
+from bayou.service.settings import Settings
+
+SOURCE = "the service"
+MOST_IGNORED = 20  # columns that are named in an answer
+
+
+class Waiting(NamedTuple):
+    """A prediction that waits for its label: which forecast of the estimator it is, when it was made, and of classes
+    what it said.
+    """
+
+    forecast: int
+    at: float
+    said: dict[Any, float] | None
+
+
+class Applied(NamedTuple):
+    """What came of an event: rows that were learnt, columns that were not, what was said before, and how long the
+    labels were waited for.
+    """
+
+    rows: int
+    ignored: list[str]
+    learnt: Learnt | None = None
+    said: list[Any] | None = None
+    delays: tuple[float, ...] = ()
+
+
+class ServedModel:
+    """A `TableModel`, its scores, and the predictions that wait for their labels."""
+
+    def __init__(self, settings: Settings, model: TableModel | None = None) -> None:
+        self.settings = settings
+        self.model = settings.new_model() if model is None else model
+        self.run = TableRun.of(self.model) if "run" in self.model.extra.config else TableRun(self.model, SOURCE)
+        self.pending: OrderedDict[str, Waiting] = OrderedDict()
+        self.seq = 0  # of the latest event
+
+    # --- what happens
+
+    def apply(self, seq: int, event: Event) -> Applied:
+        """Let one thing happen; raises, and stays as it was, if it cannot."""
+        apply = {LEARN: self._learn, ISSUE: self._issue, FEEDBACK: self._feedback}[event.kind]
+        done = apply(seq, event)
+        self.seq = seq
+        return done
+
+    def _learn(self, seq: int, event: Event) -> Applied:
+        rows: Sequence[Row] = event.body["rows"]
+        check_rows(rows)
+        table, ignored = self._table(rows)
+        self._check_classes([row.get(self.model.target.column) for row in rows])
+        learnt = self.model.learn_many(table)
+        self.run.count(learnt)
+        return Applied(int(learnt.known.sum()), ignored, learnt)
+
+    def _issue(self, seq: int, event: Event) -> Applied:
+        """Forecast each row; the oldest predictions that wait make room."""
+        rows: Sequence[Row] = event.body["rows"]
+        inputs, ignored = self._inputs(rows), self.ignored(rows)
+        estimator = self.model.estimator
+        before, all_issued = estimator.forecasts.issued, []
+        try:
+            for one in inputs:
+                all_issued.append(estimator.forecast_one(one))
+        except BayouError:
+            for issued in all_issued:
+                estimator.drop_forecast(issued.id)
+            estimator.forecasts.issued = before
+            raise
+        for place, issued in enumerate(all_issued):
+            kept = issued.said if isinstance(issued.said, dict) else None
+            self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
+        self._expire(event.at)
+        return Applied(0, ignored, said=[issued.said for issued in all_issued])
+
+    def _expire(self, now: float) -> None:
+        """Wait no longer for labels that are late by a stated time, or where too many are waited for."""
+        while self.pending:
+            id, oldest = next(iter(self.pending.items()))
+            if len(self.pending) <= self.settings.most_pending and oldest.at >= now - self.settings.label_wait:
+                return
+            self.model.estimator.drop_forecast(oldest.forecast)
+            del self.pending[id]
+
+    def _feedback(self, seq: int, event: Event) -> Applied:
+        """Learn labels of predictions; all of them are looked at before one is learnt."""
+        labels = [(str(id), label) for id, label in event.body["labels"]]
+        known: dict[str, Any] = {}
+        for id, label in labels:
+            if id not in self.pending or id in known:
+                raise NotFound(f"`id` must be that of a prediction that waits for its label; got {id[:40]!r}.")
+            known[id] = self._target(label)
+        self._check_classes(list(known.values()))
+        self._check_new_classes(list(known.values()))
+        delays = [max(event.at - self.pending[id].at, 0.0) for id in known]
+        try:
+            for id, target in known.items():
+                self._learn_late(self.pending.pop(id), target)
+        except BayouError as error:
+            raise HalfDone(error) from error
+        return Applied(len(known), [], delays=tuple(delays))
+
+    def _learn_late(self, waiting: Waiting, target: Any) -> None:
+        estimator = self.model.estimator
+        told = self._told(estimator.forecasts.waits(waiting.forecast), waiting)
+        estimator.learn_late(waiting.forecast, target)
+        self.model.n_rows += 1
+        known = np.ones(1, np.bool_)
+        targets = np.array([target], dtype=object if isinstance(target, str) else None)
+        if self.model.task in CLASSES:
+            classes = sorted({*self.model.classes, *(told or {}), target})
+            said = None if told is None else np.array([[told.get(label, 0.0) for label in classes]])
+            self.run.count(Learnt(said, targets, classes, known))
+        else:
+            self.run.count(Learnt(told, targets.astype(np.float64), [], known))
+
+    def _told(self, pending: Pending, waiting: Waiting) -> Any:
+        """What was said of an example; of one whose forecaster is no more, what would be said now."""
+        estimator = self.model.estimator
+        if waiting.said is not None or self.model.task in CLASSES:
+            return waiting.said
+        if pending.forecast is not None:
+            said: Any = pending.forecast.prediction
+            return estimator._told_of(said.in_units(*pending.units) if pending.units != (0.0, 1.0) else said)
+        return estimator._told_of(estimator._predicted(pending.example)) if self.model.begun else None
+
+    # --- rows and targets
+
+    def _columns(self) -> dict[str, str] | None:
+        """The kinds of the inputs, as far as they are known."""
+        return self.model.kinds() if self.model.layout is not None else self.settings.columns  # type: ignore[return-value]
+
+    def _table(self, rows: Sequence[Row]) -> tuple[Any, list[str]]:
+        """Rows as a table with their targets; and columns that are not used."""
+        kinds = self._columns()
+        others = [self.model.target.column, *([self.model.weight] if self.model.weight else [])]
+        if kinds is None:
+            columns = [name for name in names_of(rows) if name not in self.settings.ignore]
+            if others[0] not in columns:
+                raise InvalidTarget(
+                    f"rows must have the target {others[0]!r}; got {', '.join(map(repr, columns[:12]))}."
+                )
+            return table_of(rows, {}, columns), []
+        return table_of(rows, kinds, others), self.ignored(rows)
+
+    def _inputs(self, rows: Sequence[Row]) -> list[Any]:
+        """Each row as a forecast takes it."""
+        if self.model.layout is None:
+            raise InvalidSpec("a model must have learnt something before it predicts; this one has not.")
+        check_rows(rows)
+        inputs: Any = quick_features(self.model.layout, rows)
+        if inputs is None:
+            inputs = self.model._inputs_of(self.model.layout, table_of(rows, self.model.kinds()))
+        if hasattr(inputs, "iter_rows"):
+            return list(inputs.iter_rows(named=True))
+        return [row[None] for row in inputs]
+
+    def ignored(self, rows: Sequence[Row]) -> list[str]:
+        """Columns of rows that are not used."""
+        known = {*(self._columns() or ()), self.model.target.column, *self.settings.ignore, self.model.weight or ""}
+        return unknown_names(rows, known)[:MOST_IGNORED]
+
+    def _target(self, label: Any) -> Any:
+        """A label as the model takes it: the outcome of a comparison, or what is compared."""
+        check_label(label)
+        target = self.model.target
+        if target.comparison is not None and isinstance(label, bool):
+            return label
+        values, known = target.of(table_of([{target.column: label}], {}, [target.column]), self.model.task)
+        if not known.all():
+            raise InvalidTarget(f"a label must be a value of {target.text!r}; got {label!r}.")
+        return values.tolist()[0]
+
+    def _check_classes(self, labels: list[Any]) -> None:
+        named = self.settings.classes
+        if named is None or self.model.target.comparison is not None:
+            return
+        for label in labels:
+            if label is not None and label not in named:
+                raise InvalidTarget(f"the target must be one of the classes {named[:12]}; got {repr(label)[:60]}.")
+
+    def _check_new_classes(self, labels: list[Any]) -> None:
+        """A third class comes to a task of two, or a class of another kind: raises where that is not to be."""
+        if self.model.task not in CLASSES:
+            return
+        kinds = {type(label) for label in (*self.model.classes, *labels)}
+        if len(kinds) > 1:
+            raise InvalidTarget(f"labels must be of one kind, as {self.model.classes[:1]}; got {labels[0]!r}.")
+        self.model.task = self.model._task_of(np.array(labels, dtype=object))
+
+    # --- asking
+
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """What is known of rows, in JSON's types; nothing waits for a label, and nothing changes."""
+        check_rows(rows)
+        if not self.model.begun:
+            return [None] * len(rows)
+        inputs = quick_features(self.model.layout, rows) if len(rows) <= INLINE_ROWS else None
+        if inputs is None:
+            return self.shown(self.model.predict(table_of(rows, self.model.kinds())), len(rows))
+        estimator = self.model.estimator
+        is_classes = self.model.task in CLASSES
+        return self.shown(
+            (estimator.predict_proba if is_classes else estimator.predict_distribution)(inputs), len(rows)
+        )
+
+    def shown(self, said: Any, count: int, classes: list[Any] | None = None) -> list[Any]:
+        """What was said of rows, in JSON's types; null before anything was learnt."""
+        if said is None:
+            return [None] * count
+        if self.model.task in CLASSES:
+            return _of_classes(np.asarray(said), self.model.classes if classes is None else classes)
+        return _of_numbers(said)
+
+    def shown_each(self, said: Sequence[Any]) -> list[Any]:
+        """The same of forecasts, each of which said its own."""
+        return [
+            None if one is None else _of_probabilities(one) if isinstance(one, dict) else _of_numbers(one)[0]
+            for one in said
+        ]
+
+    # --- as data
+
+    def to_bytes(self) -> bytes:
+        """All of it, as a model file."""
+        self.keep()
+        return to_bytes(self.model)
+
+    def keep(self) -> None:
+        """Lay what the service knows beside the model."""
+        self.run.keep()
+        waiting = [
+            [id, one.forecast, one.at, None if one.said is None else [[k, v] for k, v in one.said.items()]]
+            for id, one in self.pending.items()
+        ]
+        config, arrays = self.model.extra
+        self.model.extra = State(config | {"service": {"seq": self.seq, "waiting": waiting}}, arrays)
+
+    @classmethod
+    def of_bytes(cls, settings: Settings | None, data: bytes) -> ServedModel:
+        """From a model file; of one that the service has not written, nothing waits, and its settings are found."""
+        model = from_bytes(data)
+        if not isinstance(model, TableModel):
+            raise ModelFileError(f"a model of the service must be a TableModel; got {type(model).__name__}.")
+        if isinstance(model.encoder, SparseEncoder):
+            raise ModelFileError("a model of the service must be of tables; this one is of libsvm or VW's text.")
+        served = cls(settings or Settings.of_model(model), model)
+        known = model.extra.config.get("service", {"seq": 0, "waiting": []})
+        served.seq = int(known["seq"])
+        for id, forecast, at, said in known["waiting"]:
+            told = None if said is None else {label: float(p) for label, p in said}
+            served.pending[str(id)] = Waiting(int(forecast), float(at), told)
+        return served
+
+    def rolled_back(self, data: bytes) -> ServedModel:
+        """An older state of this model. What waits for a label now still does, and is learnt as if it came then."""
+        older = ServedModel.of_bytes(self.settings, data)
+        mine, its = self.model.estimator, older.model.estimator
+        older.pending.clear()
+        if mine is None or its is None:
+            return older
+        its.forecasts.waiting.clear()
+        its.forecasts.issued = max(its.forecasts.issued, mine.forecasts.issued)
+        for id, one in self.pending.items():
+            example = mine.forecasts.waits(one.forecast).example
+            if isinstance(example, np.ndarray):  # columns are only ever added, at the end
+                example = example[:, : len(older.model.layout.names)]
+            its.forecasts.waiting[one.forecast] = Pending(example, None, (0.0, 1.0))
+            older.pending[id] = one
+        return older
+
+
+def _of_classes(said: Any, classes: list[Any]) -> list[Any]:
+    names, best = [str(label) for label in classes], np.argmax(said, axis=1).tolist()
+    return [
+        {"label": classes[place], "probabilities": dict(zip(names, row, strict=True))}
+        for place, row in zip(best, said.tolist(), strict=True)
+    ]
+
+
+def _of_probabilities(said: dict[Any, float]) -> dict[str, Any]:
+    return {"label": max(said, key=said.__getitem__), "probabilities": {str(k): said[k] for k in sorted(said)}}
+
+
+def _of_numbers(said: Any) -> list[Any]:
+    ends = np.atleast_2d(said.interval(0.9))
+    means, deviations = np.atleast_1d(said.mean), np.sqrt(np.atleast_1d(said.variance))
+    return [
+        {"mean": mean, "sd": deviation, "low": low, "high": high}
+        for mean, deviation, (low, high) in zip(means.tolist(), deviations.tolist(), ends.tolist(), strict=True)
+    ]

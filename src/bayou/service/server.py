@@ -1,0 +1,34 @@
+"""``bayou serve``: the application behind uvicorn, on this machine unless told otherwise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from bayou.errors import BayouError
+from bayou.service.app import create_app
+from bayou.service.security import check_token, is_loopback
+
+SWITCH = 0.0002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    store: str, host: str = "127.0.0.1", port: int = 8000, sync: str = "normal", token: str | None = None
+) -> None:
+    """Serve until stopped."""
+    token = check_token(token, host)
+    if not Path(store).resolve().parent.is_dir():
+        raise BayouError(f"the folder of the store must be there; got {store}.")
+    hosts = (*LOCAL, host) if is_loopback(host) else None
+    app = create_app(store, sync, token, hosts)
+    sys.setswitchinterval(SWITCH)
+    config = uvicorn.Config(
+        app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
+    )
+    server = uvicorn.Server(config)
+    server.run()
+    if not server.started:
+        raise BayouError(f"the server could not begin at {host}:{port} with the store {store}; see above.")
