@@ -155,8 +155,8 @@ class Store:
                         db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", told)
                     if batch.offset is not None:
                         source, position = batch.offset
-                        told = (batch.row.model, source, *position)
-                        db.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)", told)
+                        place = (batch.row.model, source, *position)
+                        db.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)", place)
                 if batch.version is not None:
                     self._write_version(db, batch.model, *batch.version)
 
