@@ -18,6 +18,7 @@ import orjson
 
 from bayou.contracts import State
 from bayou.modelfile import from_bytes, to_bytes
+from bayou.service.store import Store
 from tests.service.kills import free_port
 from tests.service.made import rows
 
@@ -102,43 +103,67 @@ def learnt_alone(state):
     return to_bytes(model)
 
 
-def killed(store, source, kills, count, seed=0):
-    """Follow a source of so many rows to its end, killed so often on the way; returns the state, and where it died."""
-    chance, died = random.Random(seed), []
-    marks = sorted(chance.sample(range(count // 20, count * 9 // 10), kills))
-    for mark in marks:
-        one = Following(store, source)
-        try:
-            one.until(lambda told: told["examples"] >= mark)
-            time.sleep(chance.uniform(0.0, 0.05))
-            told = one.status()
-        finally:
-            one.end()
-        died.append(told["examples"])
+def finished(store, source, count):
+    """Follow a source of so many rows to its end; what is told then, and the state."""
     one = Following(store, source)
     try:
         one.until(lambda told: told["examples"] >= count)
         time.sleep(0.5)  # for whatever might be learnt too much
-        told, state = one.status(), one.state()
+        return one.status(), one.state()
     finally:
         one.end(signal.SIGTERM)
-    return told, state, died
+
+
+def kill_after(one, client, group, id, pause):
+    """Kill a follower just after Redis has given it a message: before it is learnt, stored, or acknowledged."""
+    until = time.monotonic() + 240.0
+    while time.monotonic() < until:
+        known = {told["name"]: told["last-delivered-id"] for told in client.xinfo_groups("clicks")}
+        if as_id(known.get(group, b"0-0")) >= as_id(id):
+            time.sleep(pause)
+            return one.end()
+        assert one.process.poll() is None, "the server has ended"
+    raise AssertionError("the message was not read")
+
+
+def as_id(text):
+    return tuple(map(int, text.split(b"-")))
+
+
+def stored(store):
+    """How many rows of its source a model has learnt, by the file that a dead server left."""
+    file = Store(str(store))
+    try:
+        return sum(position.next for position in file.offsets(1).values())
+    finally:
+        file.close()
 
 
 def killed_with_redis(folder, kills, count, seed=0):
-    """The same of a stream that is filled first; the model is that of an unbroken run, to the bit."""
+    """Follow a stream that is filled first; the model is that of an unbroken run, to the bit.
+
+    Returns of each death the message it came after, what was stored by then, and what was not acknowledged.
+    """
     server = RedisServer(folder)
     try:
-        client, made = server.client(), rows(count, seed)
+        client, made, ids, died = server.client(), rows(count, seed), [], []
         for start in range(0, count, 1000):
             with client.pipeline(transaction=False) as pipe:
                 for row in made[start : start + 1000]:
                     pipe.xadd("clicks", {"json": orjson.dumps(row)})
-                pipe.execute()
+                ids += pipe.execute()
         url = f"unix://{server.path}?stream=clicks&group="
-        told, state, died = killed(Path(folder) / "killed.db", url + "one", kills, count, seed)
+        store, chance = Path(folder) / "killed.db", random.Random(seed)
+        for mark in sorted(chance.sample(range(count // 20, count * 9 // 10), kills)):
+            one = Following(store, url + "one")
+            try:
+                kill_after(one, client, b"one", ids[mark], chance.uniform(0.0, 0.04))
+            finally:
+                one.end()
+            died.append((mark, stored(store), client.xpending("clicks", "one")["pending"]))
+        told, state = finished(store, url + "one", count)
         pending = client.xpending("clicks", "one")["pending"]
-        _, unbroken, _ = killed(Path(folder) / "whole.db", url + "two", 0, count)
+        _, unbroken = finished(Path(folder) / "whole.db", url + "two", count)
     finally:
         server.end()
     (learnt,) = told["sources"].values()
