@@ -298,12 +298,25 @@ def serve(
         str | None,
         typer.Option(help="Requests must bring the token in this file; else that in BAYOU_TOKEN.", show_default=False),
     ] = None,
+    follow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MODEL=SOURCE to learn from, more than once if need be: a growing file, - for standard input, or "
+            "redis://127.0.0.1:6379/STREAM?group=bayou.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="What models that are followed and not there yet learn.", show_default=False),
+    ] = None,
+    on_error: OnError = "stop",
 ) -> None:
     """Models behind HTTP that learn while they answer, and lose nothing."""
     with told_in_one_line():
         from bayou.cli.serve import run  # noqa: PLC0415
 
-        run(store, host, port, sync, token_file)
+        run(store, host, port, sync, token_file, follow or [], target, on_error)
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from bayou.service.hub import Hub
 from bayou.service.metrics import Metrics
 from bayou.service.schemas import Ready
 from bayou.service.security import Guard
+from bayou.service.sources.follower import Follow, Follower, begin
 from bayou.service.store import Store
 
 READ_BY_ROUTES = (
@@ -28,9 +29,16 @@ READ_BY_ROUTES = (
 
 
 def create_app(
-    path: str, sync: str = "normal", token: str | None = None, hosts: tuple[str, ...] | None = None, threads: int = 2
+    path: str,
+    sync: str = "normal",
+    token: str | None = None,
+    hosts: tuple[str, ...] | None = None,
+    threads: int = 2,
+    follow: Sequence[Follow] = (),
 ) -> Guard:
-    """An ASGI application over one store. With ``hosts``, requests for any other are refused."""
+    """An ASGI application over one store. With ``hosts``, requests for any other are refused; sources to ``follow``
+    are learnt while it runs.
+    """
     metrics = Metrics()
 
     @asynccontextmanager
@@ -38,9 +46,13 @@ def create_app(
         app.state.hub = hub = Hub(Store(path, sync), threads)
         metrics.known = hub.lanes
         await hub.start()
+        followers: list[Follower] = []
         try:
+            followers = await begin(hub, follow)
             yield
         finally:
+            for follower in followers:
+                await follower.stop()
             await hub.close()
 
     app = FastAPI(title="bayou", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)

@@ -22,7 +22,7 @@ from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.settings import Settings
 from bayou.service.status import status
-from bayou.service.store import Batch, Store, Version
+from bayou.service.store import Batch, Position, Store, Version
 
 Answer = Callable[[ServedModel, Applied], bytes]
 STATUS_EVERY = 0.4  # seconds
@@ -54,12 +54,13 @@ class Hub:
         self.lanes: dict[str, Lane] = {}
         self._keys: dict[int, OrderedDict[str, bytes]] = {}
         self._asked: dict[tuple[int, str], tuple[bytes, asyncio.Future[Told]]] = {}
-        self._offsets: dict[int, dict[str, int]] = {}
+        self._offsets: dict[int, dict[str, Position]] = {}
         self._reading: set[tuple[int, str]] = set()  # sources of which rows are on their way
         self._seq = store.last_seq()
         self._statuses: dict[str, tuple[float, asyncio.Future[dict[str, Any]]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.ready, self.watchers = False, 0
+        self.following: dict[str, list[Callable[[], dict[str, Any]]]] = {}  # what followers tell, by model
 
     async def start(self) -> None:
         """Take up all models as they were."""
@@ -140,20 +141,23 @@ class Hub:
         answer: Answer | None = None,
         key: str | None = None,
         source: tuple[str, int] | None = None,
+        place: str | None = None,
     ) -> Told:
         """Learn rows. With a ``source``, its name and the offset of the first row, the next offset is written together
-        with the rows; an offset that is not the next is refused, so that each row counts once.
+        with the rows, and so is the ``place`` after them, in whatever words the source has for it; an offset that is
+        not the next is refused, so that each row counts once.
         """
         lane = self.lane(name)
         if source is None:
             return await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, key)
         where, at = source
-        if (wanted := self._offsets[lane.id].get(where, 0)) != at or (lane.id, where) in self._reading:
+        if (wanted := self.position(name, where).next) != at or (lane.id, where) in self._reading:
             raise Conflict(f"the offset of {where!r} must be {wanted}, which comes next; got {at}, or again.")
         self._reading.add((lane.id, where))
+        after = Position(at + len(rows), place)
         try:
-            told = await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, None, (where, at + len(rows)))
-            self._offsets[lane.id][where] = at + len(rows)
+            told = await self._happen(lane, LEARN, {"rows": rows}, answer or _counted, None, (where, after))
+            self._offsets[lane.id][where] = after
         finally:
             self._reading.discard((lane.id, where))
         return told
@@ -165,7 +169,11 @@ class Hub:
 
     def offset(self, name: str, source: str) -> int:
         """What comes next of a source."""
-        return self._offsets[self.lane(name).id].get(source, 0)
+        return self.position(name, source).next
+
+    def position(self, name: str, source: str) -> Position:
+        """How far a source was read."""
+        return self._offsets[self.lane(name).id].get(source, Position())
 
     async def feedback(self, name: str, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Told:
         """Learn labels of predictions, by their ids."""
@@ -194,7 +202,8 @@ class Hub:
             "rows_per_second": round(lane.rate.now(), 1),
             "queued": len(lane.queue),
             "state_bytes": lane.state_bytes,
-            "sources": dict(self._offsets.get(lane.id, {})),
+            "sources": {name: at.next for name, at in self._offsets.get(lane.id, {}).items()},
+            "following": [tell() for tell in self.following.get(lane.name, [])],
         }
         found: dict[str, Any] = mine | orjson.loads(told)
         return found
@@ -221,7 +230,7 @@ class Hub:
         body: dict[str, Any],
         answer: Answer,
         key: str | None = None,
-        offset: tuple[str, int] | None = None,
+        offset: tuple[str, Position] | None = None,
         **more: Any,
     ) -> Told:
         """Queue an event; a key that was answered before gets the same answer."""

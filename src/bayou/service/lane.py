@@ -19,7 +19,7 @@ from bayou.service.committer import Committer, Entry
 from bayou.service.errors import NOT_STORED, HalfDone, NotStored, Refused
 from bayou.service.events import Event
 from bayou.service.served_model import Applied, ServedModel
-from bayou.service.store import Answered, Batch, Journalled, Store, Version
+from bayou.service.store import Answered, Batch, Journalled, Position, Store, Version
 
 PUBLISH_EVERY = 0.05  # seconds at least, while events keep coming
 PUBLISH_SHARE = 0.1  # of the time, at most
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     answer: Callable[[ServedModel, Applied], bytes]
     done: Done
     key: tuple[str, bytes] | None = None
-    offset: tuple[str, int] | None = None
+    offset: tuple[str, Position] | None = None
     version: str | None = None
     back_to: int | None = None
     written: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
@@ -10,20 +11,26 @@ import uvicorn
 from bayou.errors import BayouError
 from bayou.service.app import create_app
 from bayou.service.security import check_token, is_loopback
+from bayou.service.sources.follower import Follow
 
 SWITCH = 0.0002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(
-    store: str, host: str = "127.0.0.1", port: int = 8000, sync: str = "normal", token: str | None = None
+    store: str,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    sync: str = "normal",
+    token: str | None = None,
+    follow: Sequence[Follow] = (),
 ) -> None:
     """Serve until stopped."""
     token = check_token(token, host)
     if not Path(store).resolve().parent.is_dir():
         raise BayouError(f"the folder of the store must be there; got {store}.")
     hosts = (*LOCAL, host) if is_loopback(host) else None
-    app = create_app(store, sync, token, hosts)
+    app = create_app(store, sync, token, hosts, follow=follow)
     sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5

@@ -34,7 +34,7 @@ CREATE TABLE versions (model INTEGER NOT NULL, number INTEGER NOT NULL, seq INTE
 CREATE TABLE answers (model INTEGER NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL, digest BLOB NOT NULL,
     answer BLOB NOT NULL, PRIMARY KEY (model, key)) WITHOUT ROWID;
 CREATE TABLE offsets (model INTEGER NOT NULL, source TEXT NOT NULL, next INTEGER NOT NULL,
-    PRIMARY KEY (model, source)) WITHOUT ROWID;
+    place TEXT, PRIMARY KEY (model, source)) WITHOUT ROWID;
 """
 
 
@@ -77,6 +77,13 @@ class Answered(NamedTuple):
     answer: bytes
 
 
+class Position(NamedTuple):
+    """How far a source was read: how many rows were learnt, and the place after them in the source's own words."""
+
+    next: int = 0
+    place: str | None = None
+
+
 class Batch(NamedTuple):
     """What is written together: a row of the journal, with the answer to its key, the offset of its source, and the
     version that it makes.
@@ -84,7 +91,7 @@ class Batch(NamedTuple):
 
     row: Journalled | None = None
     answer: Answered | None = None
-    offset: tuple[str, int] | None = None
+    offset: tuple[str, Position] | None = None
     version: tuple[Version, bytes] | None = None
     model: int = 0
 
@@ -147,7 +154,9 @@ class Store:
                         told = (batch.row.model, key, batch.row.seq, digest, answer)
                         db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", told)
                     if batch.offset is not None:
-                        db.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)", (batch.row.model, *batch.offset))
+                        source, position = batch.offset
+                        place = (batch.row.model, source, *position)
+                        db.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)", place)
                 if batch.version is not None:
                     self._write_version(db, batch.model, *batch.version)
 
@@ -263,9 +272,10 @@ class Store:
         rows = self._all("SELECT answer FROM answers WHERE model = ? AND key = ?", model, key)
         return bytes(rows[0][0]) if rows else None
 
-    def offsets(self, model: int) -> dict[str, int]:
-        """How far sources were read: what comes next of each."""
-        return {str(name): int(at) for name, at in self._all("SELECT source, next FROM offsets WHERE model = ?", model)}
+    def offsets(self, model: int) -> dict[str, Position]:
+        """How far sources were read."""
+        rows = self._all("SELECT source, next, place FROM offsets WHERE model = ?", model)
+        return {str(name): Position(int(at), place) for name, at, place in rows}
 
     def size(self) -> int:
         """Bytes of the file, without those that are free."""
