@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import t as student
 
 from bayou import Bank, Gaussian, Learner, Logistic, Member, MomentMatching, NormalInverseGamma, Probit, Waves
 from bayou.errors import InvalidSpec
@@ -57,6 +59,43 @@ def test_noise_is_forgotten_in_its_time() -> None:
         shape, rate = faded + 0.5, rate * faded / shape + 0.5 * y * y
     np.testing.assert_allclose(bank.belief.noise[0], [shape, rate], rtol=1e-6)
     assert math.sqrt(rate / shape) == pytest.approx(5.0, rel=0.4)
+
+
+@compiled
+@pytest.mark.parametrize("degrees", [1.5, 3.0])
+def test_noise_with_heavy_tails_finds_what_the_batch_finds(degrees: float) -> None:
+    """Weights and scale are those of maximum likelihood, by an optimiser, within three of their standard errors."""
+    rng, n, d = np.random.default_rng(3), 4000, 3
+    rows, truth, scale = rng.normal(size=(n, d)), np.array([1.0, -2.0, 0.5]), 0.5
+    targets = rows @ truth + scale * rng.standard_t(degrees, size=n)
+
+    def loss(values: Any) -> float:
+        return -float(student.logpdf(targets, degrees, rows @ values[:d], math.exp(values[d])).sum())
+
+    best = minimize(loss, np.append(truth, math.log(scale))).x
+    heavy = Bank([Member(Gaussian(), 0.0, 10.0, noise_memory=math.inf, tails=degrees)], d)
+    normal = Bank([Member(Gaussian(), 0.0, 10.0, noise_memory=math.inf)], d)
+    said = heavy.learn_many(rows, targets)
+    fisher = (degrees + 1.0) / (degrees + 3.0) / scale**2  # of a location, per row
+    np.testing.assert_allclose(heavy.belief.mean[:d], best[:d], atol=3.0 / math.sqrt(n * fisher))
+    assert math.sqrt(heavy.belief.noise[0, 1] / heavy.belief.noise[0, 0]) == pytest.approx(math.exp(best[d]), rel=0.1)
+    assert said.evidence[500:].mean() > normal.learn_many(rows, targets).evidence[500:].mean() + 0.1
+    # what is said before each target is close to what who knows everything says: 0.02 nats are 80 in all
+    known = student.logpdf(targets, degrees, rows @ best[:d], math.exp(best[d]))
+    assert said.evidence[500:].mean() == pytest.approx(known[500:].mean(), abs=0.02)
+
+
+def test_targets_that_repeat_themselves_leave_noise_for_the_next() -> None:
+    """Else the first that differs would be worth an endless surprise."""
+    bank = Bank(
+        [Member(Gaussian(), 0.0, 1e-12, past=1, past_variance=1e-12, past_mean=1.0, noise_memory=20.0, tails=1.5)], 1
+    )
+    targets = np.ones(MANY)
+    targets[-1] = 2.0
+    said = bank.learn_many(np.zeros((MANY, 1)), targets)
+    assert np.isfinite(said.evidence).all()
+    assert said.evidence[-1] > -20.0
+    np.testing.assert_allclose(said.mean[2:-1], 1.0, rtol=1e-6)
 
 
 def test_predicting_says_what_learning_says_next() -> None:

@@ -329,7 +329,6 @@ def test_progress_is_told() -> None:
         (CLASSIFIER, [table(), table()], {"target": "lat"}, StreamError, "did you mean 'late'"),
         (CLASSIFIER, [table(), table()], {"target": "late"}, InvalidFeatures, "TableModel"),
         (CLASSIFIER, "nothing/at/all-*.parquet", {}, StreamError, "nothing/at/all"),
-        (TableModel("late", encoder=TableEncoder(hashed=True)), [table()], {}, InvalidSpec, "hashed"),
         (TableModel("late"), [table()], {"target": "size"}, InvalidSpec, "a TableModel has a target"),
         (CLASSIFIER, (X, LABELS), {"learner": REGRESSOR}, InvalidSpec, "`learner`"),
         (object(), (X, LABELS), {}, InvalidSpec, "OnlineClassifier"),

@@ -13,7 +13,7 @@ from bayou.service.app import create_app
 async def asked(path, **options) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an application over a store; the application ends with the block."""
     guard = create_app(str(path), **options)
-    app = guard._app
+    app = guard.app
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(guard, raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

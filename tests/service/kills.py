@@ -1,6 +1,6 @@
 """Kill the server at random moments under a mixed load: nothing that was acknowledged is lost, or counted twice.
 
-python -m tests.service.kills 100
+python -m tests.service.kills 100 [seed]
 """
 
 import os
@@ -42,8 +42,13 @@ class Server:
 
     def start(self):
         command = [sys.executable, "-m", "bayou.cli", "serve", "--store", self.store, "--port", str(self.port)]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        for _ in range(600):
+        self.process = subprocess.Popen(command)
+        self.wait()
+
+    def wait(self):
+        for _ in range(2400):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended at once, with code {self.process.returncode}")
             try:
                 if httpx.get(f"{self.url}/v2/health/ready", timeout=5.0).status_code == 200:
                     return
@@ -147,4 +152,6 @@ def check_journal(path, state):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         started = time.time()
-        print(run(int(sys.argv[1]), Path(folder) / "store.db"), f"{time.time() - started:.0f} s")
+        examples, repeated, replayed = run(int(sys.argv[1]), Path(folder) / "store.db", seed=int([*sys.argv, "0"][2]))
+        print(f"{sys.argv[1]} kills in {time.time() - started:.0f} s: {examples:,} examples, none lost, none twice;")
+        print(f"{repeated:,} requests were cut off; the last {replayed:,} rows of the journal replay to the bit.")

@@ -5,6 +5,7 @@ Commands are loaded when they are asked for, so that ``bayou --help`` is quick.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 MISSING = 'the command line needs typer, which is missing: pip install "bayou[cli]"'
@@ -18,4 +19,6 @@ def main() -> None:
         if error.name not in ("typer", "click"):
             raise
         sys.exit(f"bayou: {MISSING}")
+    gc.freeze()  # what was loaded stays; to look through it again and again is a tenth of a short run
+    gc.set_threshold(100_000)
     app()

@@ -304,6 +304,32 @@ def serve(
         run(store, host, port, sync, token_file)
 
 
+@app.command()
+def push(
+    source: Sources = None,
+    model: Annotated[str, typer.Option("--model", help="The name of the model there.", show_default=False)] = "",
+    to: Annotated[str, typer.Option(help="The address of the server.")] = "http://127.0.0.1:8000",
+    target: Annotated[
+        str | None, typer.Option("--target", help="Make the model, if it is not there.", show_default=False)
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=10_000, help="Rows that are sent at a time.")] = 1000,
+    token_file: Annotated[
+        str | None, typer.Option(help="The token is in this file; else in BAYOU_TOKEN.", show_default=False)
+    ] = None,
+    data: Data = None,
+    format: Format = None,
+    header: Header = None,
+    on_error: OnError = "stop",
+    quiet: Quiet = False,
+) -> None:
+    """Send a file to a server that learns it. Sent again, it counts once."""
+    with told_in_one_line():
+        from bayou.cli.push import run  # noqa: PLC0415
+
+        told = _one_source(source, data), to, model, target, rows, token_file, format, _names(header), on_error, quiet
+        run(*told)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def papers(context: typer.Context) -> None:
     """Reproduce figures and tables of the papers: list, run NAME, run --all."""

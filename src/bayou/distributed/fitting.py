@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from bayou.contracts import Vector
+from bayou.distributed import hashed_shards
 from bayou.distributed.engines import Engine, engine_of
+from bayou.distributed.hashed_shards import HashedPlan, HashedReader
 from bayou.distributed.naturals import (
     FULL,
     added,
@@ -20,13 +23,14 @@ from bayou.distributed.naturals import (
     write,
 )
 from bayou.distributed.progress import Show, Stage, bar
-from bayou.distributed.readers import ArrayReader, Looked, Reader, TableReader, join, look
+from bayou.distributed.readers import ArrayReader, Reader, TableReader, join, look
 from bayou.distributed.scores import Scores
-from bayou.distributed.shards import Plan, Told, join_told, learn_shard, one_thread
+from bayou.distributed.shards import Plan, Told, one_thread
 from bayou.distributed.sources import Reading, Shard, shards_of
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
 from bayou.estimators.common_frame import Seen, begun, check_kind, encoding_of
+from bayou.estimators.table_model import CLASSES
 from bayou.learner import Learner
 from bayou.likelihoods import Gaussian, Logistic, Poisson
 from bayou.numerics.table_kinds import as_table
@@ -39,6 +43,12 @@ STATIC: dict[str, Any] = {
     "multiclass": lambda: OnlineClassifier(likelihood=Logistic()),
     "regression": lambda: OnlineRegressor(posterior=NormalInverseGamma(prior_variance=10.0)),
     "count": lambda: OnlineCounter(likelihood=Poisson()),
+}
+# Of hashed rows a classifier is one learner by itself.
+HASHED: dict[str, Any] = STATIC | {
+    "binary": OnlineClassifier,
+    "multiclass": OnlineClassifier,
+    "regression": OnlineRegressor,
 }
 
 
@@ -147,9 +157,14 @@ def fit(
         work = _Work(runs, parts, show)
         looked = work.look(reader)
         model, plan = _planned(estimator, looked, learner)
-        exact = is_exact(plan, looked.seen)
+        exact = isinstance(plan, Plan) and is_exact(plan, looked.seen)
         told, passes, settled = work.refine(plan, 1 if exact else rounds, tolerance)
-    first, last = (_finished(model, plan, one, looked) for one in (told[0], told[-1]))
+    if isinstance(plan, HashedPlan):
+        head = next(parts[0].chunks())
+        models = [(hashed_shards.finished(plan, one, head), one.rows) for one in (told[0], told[-1])]
+        first, last = (_in_table(reader, *one) for one in models)
+    else:
+        first, last = (_finished(model, plan, one) for one in (told[0], told[-1]))
     refined = moved(_learner_of(first), _learner_of(last)) if len(told) > 1 else None
     return Fitted(
         last,
@@ -191,88 +206,100 @@ class _Work:
         self._rows = [0] * len(shards)
         self.seconds_to_look = 0.0
 
-    def look(self, reader: Reader) -> Looked:
+    def look(self, reader: Reader | HashedReader) -> Any:
         """What all shards hold."""
+        ways: Any = (hashed_shards.look, hashed_shards.join) if isinstance(reader, HashedReader) else (look, join)
         shared = self._engine.share(reader)
         stage = Stage("looking ", self._rows, 0, self._show)
-        handles = self._engine.map(look, [(shared, shard) for shard in self._shards], stage)
-        looked: Looked = self._engine.reduce(join, handles)
+        handles = self._engine.map(ways[0], [(shared, shard) for shard in self._shards], stage)
+        looked = self._engine.reduce(ways[1], handles)
         self._rows = list(looked.rows)
         self.seconds_to_look = stage.seconds
         return looked
 
-    def refine(self, plan: Plan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
+    def refine(self, plan: Plan | HashedPlan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
         """What all shards have told after each round, and how the rounds went."""
-        shared, learner = self._engine.share(plan), plan.learner()
-        prior, before = prior_of(learner), None
+        shared, before = self._engine.share(plan), None
         handles: list[Any] = []
         totals: list[Told] = []
         passes: list[Round] = []
-        size = n_bytes(prior)
         for number in range(rounds):
-            total = None if not totals else self._engine.share(added(prior, totals[-1].natural))
-            stage = Stage(f"round {number + 1}", self._rows, size if total is None else 2 * size, self._show)
+            known = None if not totals else plan.total(totals[-1])
+            total = None if known is None else self._engine.share(known)
+            each = plan.first_bytes() if known is None else 2 * n_bytes(known)
+            stage = Stage(f"round {number + 1}", self._rows, each, self._show)
             tasks = [
                 (shared, shard) if total is None else (shared, shard, total, handles[place])
                 for place, shard in enumerate(self._shards)
             ]
-            handles = self._engine.map(learn_shard, tasks, stage)
-            told = self._engine.reduce(join_told, handles)
-            after = plan.learner()
+            handles = self._engine.map(plan.learn, tasks, stage)
+            told = self._engine.reduce(plan.join, handles)
             try:
-                with one_thread():
-                    write(after, added(prior, told.natural))
+                after = plan.after(told)
             except ImproperBelief:
                 if not totals:
                     raise
                 break  # what was known before this round stands
             step = None if before is None else moved(before, after)
-            sent = len(tasks) * (size if total is None else 3 * size)
+            sent = told.bytes_told
+            if known is not None:
+                sent += totals[-1].bytes_told + len(tasks) * n_bytes(known)
             score = told.log_score / max(told.rows, 1)
             passes.append(Round(step, stage.seconds, told.seconds, sent, score, told.scores))
             totals.append(told)
             before = after
             if step is not None and max(step) <= tolerance:
                 return totals, passes, True
+            if plan.may_diverge and number > 1 and passes[-1].log_score < passes[-2].log_score:
+                return totals[:-2], passes, False  # the round before has gone too far: its belief scored worse
         return totals, passes, False
 
 
 # --- what is learnt
 
 
-def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> tuple[Reader, str]:
+def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> tuple[Reader | HashedReader, str]:
     """How the rows are read, by the first of them."""
     if isinstance(estimator, TableModel):
         if target is not None:
             raise InvalidSpec(f"a TableModel has a target, {estimator.target.text!r}; got `target` {target!r}, too.")
         if learner is not None:
             check_kind(learner)
-        return TableReader(_begun_table(estimator, first)), "one learner without drift, not a bank of many"
+        model = _begun_table(estimator, first)
+        note = "one learner without drift, not a bank of many"
+        if model.layout is not None and model.layout.hashed:
+            return HashedReader(model.task not in CLASSES, model.estimator.encoder.text, None, model), note
+        return TableReader(model), note
     check_kind(estimator)
     if learner is not None:
         raise InvalidSpec(f"`learner` is for a TableModel; got {learner!r} beside {estimator!r}.")
-    return ArrayReader(not isinstance(estimator, OnlineClassifier), target), ""
+    are_numbers = not isinstance(estimator, OnlineClassifier)
+    if estimator.encoder is not None:
+        return HashedReader(are_numbers, estimator.encoder.text, target), ""
+    return ArrayReader(are_numbers, target), ""
 
 
 def _begun_table(given: TableModel, first: Shard) -> TableModel:
     """A new model of the same settings, which has looked at the first rows."""
-    encoder = given.encoder
-    if encoder.hashed:
-        raise InvalidSpec("hashed rows cannot be shared out yet; got a TableEncoder with hashed=True.")
-    model = TableModel(
-        given.target.text, given.task, replace(encoder, hashed=False), given.weight, given.bits, given.budget
-    )
     head = as_table(next(first.chunks())).head(FIRST_ROWS)
-    model.begin(head)
-    for name, kind in model.kinds().items():
-        if kind == "text":
-            raise InvalidSpec(f"rows with text are hashed, and cannot be shared out yet; ignore the column {name!r}.")
+    for hashed in (True,) if given.encoder.hashed else (False, True):
+        encoder = replace(given.encoder, hashed=hashed)
+        model = TableModel(given.target.text, given.task, encoder, given.weight, given.bits, given.budget)
+        model.begin(head)
+        if "text" not in model.kinds().values():  # whose words are hashed
+            break
     return model
 
 
-def _planned(estimator: Any, looked: Looked, learner: Any) -> tuple[Any, Plan]:
+def _planned(estimator: Any, looked: Any, learner: Any) -> tuple[Any, Plan | HashedPlan]:
     """A model in the frame of all that was seen, and all that it takes to learn a shard."""
     reader, seen = looked.reader, looked.seen
+    if isinstance(reader, HashedReader):
+        if reader.table is not None:
+            own = HASHED[reader.table.task]() if learner is None else clone(learner)
+            estimator = own.set_params(encoder=reader.table.estimator.encoder)
+        plan = HashedPlan(estimator, looked._replace(rows=()))
+        return plan.model(), plan
     is_table = isinstance(estimator, TableModel)
     names = None if not is_table else reader.model.layout.names
     if isinstance(reader, TableReader):
@@ -284,11 +311,10 @@ def _planned(estimator: Any, looked: Looked, learner: Any) -> tuple[Any, Plan]:
         model.feature_names_in_ = np.asarray(reader.columns, dtype=object)
     own = model._learner_
     check_family(own.posterior)
-    plan = Plan(reader, encoding_of(model), own.likelihood, own.posterior, own.rule, own.n_features)
-    return model, plan
+    return model, Plan(reader, encoding_of(model), own.likelihood, own.posterior, own.rule, own.n_features)
 
 
-def _finished(model: Any, plan: Plan, told: Told, looked: Looked) -> Any:
+def _finished(model: Any, plan: Plan, told: Told) -> Any:
     """The model, once all shards have told what they did."""
     finished = type(model).from_state(model.to_state())
     finished._column_names = model._column_names
@@ -301,11 +327,16 @@ def _finished(model: Any, plan: Plan, told: Told, looked: Looked) -> Any:
     learner.log_evidence = told.log_scale + log_partition(learner) - at_first
     if isinstance(finished, OnlineRegressor) and finished._in_units:
         finished._units.log_scales = told.rows * float(np.log(plan.encoding.scale))
-    if not isinstance(plan.reader, TableReader):
-        return finished
-    table = plan.reader.model
+    return _in_table(plan.reader, finished, told.rows)
+
+
+def _in_table(reader: Any, estimator: Any, rows: int) -> Any:
+    """The model of tables that an estimator is to learn for, if there is one."""
+    table = reader.table if isinstance(reader, HashedReader) else getattr(reader, "model", None)
+    if table is None:
+        return estimator
     whole = TableModel(table.target.text, table.task, table.encoder, table.weight, table.bits, table.budget)
-    whole.target, whole.layout, whole.estimator, whole.n_rows = table.target, table.layout, finished, told.rows
+    whole.target, whole.layout, whole.estimator, whole.n_rows = table.target, table.layout, estimator, rows
     return whole
 
 

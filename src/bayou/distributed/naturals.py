@@ -72,7 +72,7 @@ def taken(one: Natural, other: Natural) -> Natural:
     return tuple(a - b for a, b in zip(one, other, strict=True))
 
 
-def n_bytes(natural: Natural) -> int:
+def n_bytes(natural: tuple[Any, ...]) -> int:
     """That it takes to send it."""
     return sum(array.nbytes for array in natural)
 

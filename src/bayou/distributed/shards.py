@@ -10,15 +10,15 @@ does not depend on the cavity, and one step is all.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
 from bayou.contracts import Likelihood, Posterior, Rule
-from bayou.distributed.naturals import Natural, added, log_partition, natural_of, prior_of, taken, write
+from bayou.distributed.naturals import Natural, added, log_partition, n_bytes, natural_of, prior_of, taken, write
 from bayou.distributed.readers import Reader
 from bayou.distributed.scores import Scores, count, joined, no_scores
 from bayou.distributed.sources import Shard
@@ -41,6 +41,33 @@ class Plan:
         """One that has learnt nothing."""
         return Learner(self.likelihood, self.posterior, self.rule, self.n_features)
 
+    may_diverge: ClassVar[bool] = False
+
+    def first_bytes(self) -> int:
+        """What a shard tells takes."""
+        return n_bytes(prior_of(self.learner()))
+
+    def total(self, told: Told) -> Natural:
+        """The prior and what all have told, for those who learn again."""
+        return added(prior_of(self.learner()), told.natural)
+
+    def after(self, told: Told) -> Learner:
+        """A learner that believes what all have told; raises where that is no belief."""
+        learner = self.learner()
+        with one_thread():
+            write(learner, self.total(told))
+        return learner
+
+    @staticmethod
+    def learn(plan: Plan, shard: Shard, total: Natural | None = None, before: Told | None = None) -> Told:
+        """See `learn_shard`."""
+        return learn_shard(plan, shard, total, before)
+
+    @staticmethod
+    def join(one: Told, other: Told) -> Told:
+        """What both have told."""
+        return join_told(one, other)
+
 
 class Told(NamedTuple):
     """What shards have told, which adds up.
@@ -50,12 +77,13 @@ class Told(NamedTuple):
     what else was said of it then.
     """
 
-    natural: Natural
+    natural: Any  # as the plan adds it up
     rows: int
     log_scale: float
     log_score: float
     seconds: float
     scores: Scores
+    bytes_told: int
 
 
 def learn_shard(plan: Plan, shard: Shard, total: Natural | None = None, before: Told | None = None) -> Told:
@@ -73,7 +101,7 @@ def learn_shard(plan: Plan, shard: Shard, total: Natural | None = None, before: 
         told = taken(natural_of(learner), cavity)
         log_scale = learner.log_evidence - log_partition(learner) + at_first
     seconds = time.process_time() - started
-    return Told(told, learner.n_examples, log_scale, learner.log_evidence, seconds, scores)
+    return Told(told, learner.n_examples, log_scale, learner.log_evidence, seconds, scores, n_bytes(told))
 
 
 def learn_chunk(plan: Plan, learner: Learner, chunk: Any, scores: Scores) -> None:
@@ -85,15 +113,16 @@ def learn_chunk(plan: Plan, learner: Learner, chunk: Any, scores: Scores) -> Non
         count(scores, plan.encoding, learner.learn_many(features, told, weights, missing), told, weights)
 
 
-def join_told(one: Told, other: Told) -> Told:
+def join_told(one: Told, other: Told, add: Callable[[Any, Any], Any] = added) -> Told:
     """What both have told."""
     return Told(
-        added(one.natural, other.natural),
+        add(one.natural, other.natural),
         one.rows + other.rows,
         one.log_scale + other.log_scale,
         one.log_score + other.log_score,
         one.seconds + other.seconds,
         joined(one.scores, other.scores),
+        one.bytes_told + other.bytes_told,
     )
 
 

@@ -214,10 +214,13 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
                 start = row
             if row < len(rows):
                 self._admit(_label(labels[row]))
-        given = np.zeros((len(rows) if tell else 0, len(self._codes)))
         if not tell:
-            return given
-        position = {label: column for column, label in enumerate(self.classes_.tolist())}
+            return np.zeros((0, len(self._codes)))
+        classes = self.classes_.tolist()
+        if len(parts) == 1 and parts[0][0] == classes:
+            return parts[0][1]
+        given = np.zeros((len(rows), len(self._codes)))
+        position = {label: column for column, label in enumerate(classes)}
         start = 0
         for known, probabilities in parts:
             given[start : start + len(probabilities), [position[label] for label in known]] = probabilities
@@ -233,7 +236,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
             prediction = self._learn_part(rows[part], targets[part], weights[part])
             if tell or self._calibration is not None:
                 given.append(self._before(prediction, targets[part], weights[part]))
-        return np.concatenate(given)
+        return given[1] if len(given) == 2 else np.concatenate(given)
 
     def _before(self, prediction: Any, targets: Vector, weights: Vector) -> Matrix:
         """Probabilities that were given before targets were used."""

@@ -128,7 +128,7 @@ def begun(
     if isinstance(model, OnlineClassifier):
         if len(seen.labels) < 2:
             raise InvalidTarget(f"there must be two classes at least; got {list(seen.labels)}.")
-        model._start(n_columns, _sorted(seen.labels), None if keys is None else list(keys))
+        model._start(n_columns, sorted_labels(seen.labels), None if keys is None else list(keys))
         model._calibration = None  # it learns from the order of rows
     else:
         model._start(n_columns, None if keys is None else list(keys))
@@ -158,7 +158,7 @@ def check_static(model: Any) -> None:
     if model._bank is not None:
         raise InvalidSpec(DRIFTS.format(instead=INSTEAD[type(model)]))
     if model._inputs is not None:
-        raise InvalidSpec(f"sparse and hashed rows cannot be shared out yet; got {model._learner_.posterior!r}.")
+        raise InvalidSpec(f"sparse and hashed rows cannot be merged yet; got {model._learner_.posterior!r}.")
     if getattr(model, "_finds_noise", False):
         raise InvalidSpec(f"the noise must be learnt or told where rows are shared out; got {model!r}.")
 
@@ -199,7 +199,8 @@ def take_units(model: Any, moments: Moments) -> None:
     model._units.take()
 
 
-def _sorted(labels: tuple[Any, ...]) -> list[Any]:
+def sorted_labels(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels in the order in which classes are told; raises where there is none."""
     try:
         return sorted(labels)
     except TypeError:

@@ -196,7 +196,7 @@ class HashedInputs(SparseInputs):
                 raise InvalidFeatures(f"column {name!r} held numbers before; got values of another kind.")
         numbers = {name: numbers_of(table, name) for name in found}
         for name, values in numbers.items():  # all of them, before any is counted
-            _check_number(name, values)
+            check_number(name, values)
         fresh = [name for name in found if name not in self._numbers and name not in self.encoder.text]
         if learn and fresh:
             self._admit(fresh)
@@ -297,7 +297,8 @@ class HashedInputs(SparseInputs):
             array[...] = state.arrays[f"frame.{name}"]
 
 
-def _check_number(name: str, values: Vector) -> None:
+def check_number(name: str, values: Vector) -> None:
+    """Raise unless the numbers of a column can be learnt."""
     if count_larger(values, LARGEST) > 0.0:
         worst = values[np.abs(values) > LARGEST][0]
         raise InvalidFeatures(f"the numbers of {name!r} must be finite and below {LARGEST:g} in size; got {worst}.")

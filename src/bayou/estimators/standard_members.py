@@ -115,8 +115,9 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
     Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
-    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What many waves, curves and surfaces leave
-    over becomes less for long: they learn it for some time, or it would be told as it was.
+    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What
+    many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
+    as it was.
     """
     kind, ever, short, shortest = Gaussian(), math.inf, 200.0, 20.0
 

@@ -226,12 +226,12 @@ class TableModel:
 
         Raises before anything is begun, if there must be two.
         """
-        if self.task != "binary":
+        if self.task != "binary" or self.target.comparison is not None:  # which has two outcomes, whatever comes
             return self.task
         found = list(dict.fromkeys([*self.classes, *(target for _, target in self.waiting), *values.tolist()]))
         if len(found) <= 2:
             return self.task
-        if self.may_grow and self.target.comparison is None:
+        if self.may_grow:
             return "multiclass"
         raise InvalidTarget(
             f"the target {self.target.text!r} must have two classes, {found[0]!r} and {found[1]!r}; "

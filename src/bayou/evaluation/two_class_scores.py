@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from bayou.contracts import Matrix, Vector
-from bayou.evaluation.metrics import AUC, SMALLEST_PROBABILITY, Accuracy, Brier, CalibrationError, KappaTemporal
-from bayou.evaluation.metrics import LogLoss, Mean, Metric
+from bayou.evaluation.metrics import (
+    AUC,
+    SMALLEST_PROBABILITY,
+    Accuracy,
+    Brier,
+    CalibrationError,
+    KappaTemporal,
+    LogLoss,
+    Mean,
+    Metric,
+)
 from bayou.evaluation.metrics.metric import Codes, check_classes
 from bayou.evaluation.metrics.ranking import FINEST, LEAST_PROBABILITY
 from bayou.numerics.two_class_scores import (

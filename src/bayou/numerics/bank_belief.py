@@ -29,11 +29,12 @@ class BankBelief(NamedTuple):
     """All that is learnt.
 
     ``mean`` and ``covariance`` are those of all members; ``noise`` (m, 2) is shape and rate of those who learn it;
-    ``chains`` (k, m) sum to one, and so do ``usual`` (m,), what was believed of each member of late. ``merit`` (m,) is how much more each gave to the latest targets than the bank,
-    ``rest`` for how many targets it sleeps, ``naps`` how long it slept the last time, ``idle`` how many rows it has not
-    walked, ``born`` the row at which it began. ``past`` are the latest targets, the newest first, of classes and
-    counts -1 before there are any; ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how
-    probable that was when it was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    ``chains`` (k, m) sum to one, and so does ``usual`` (m,), what was believed of each member of late. ``merit``
+    (m,) is how much more each gave to the latest targets than the bank, ``rest`` for how many targets it sleeps,
+    ``naps`` how long it slept the last time, ``idle`` how many rows it has not walked, ``born`` the row at which it
+    began. ``past`` are the latest targets, the newest first, of classes and counts -1 before there are any;
+    ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was when it
+    was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
     """
 
     mean: Vector
@@ -60,8 +61,8 @@ class BankPlan(NamedTuple):
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
     several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
     prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
-    outlasts a row, -1 where noise is not learnt; ``tails`` the degrees of freedom of that. ``reach`` (m,) is how far out
-    past targets are let in, as features. ``restarts`` are those that begin anew now and then. Members of one
+    outlasts a row, -1 where noise is not learnt; ``tails`` its degrees of freedom. ``reach`` (m,) is how far out past
+    targets are let in, as features. ``restarts`` are those that begin anew now and then. Members of one
     ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
     all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
     ``log_past`` (1,) is whether past targets are told by their logs.

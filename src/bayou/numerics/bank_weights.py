@@ -50,7 +50,7 @@ APART = 512.0  # rows between changes: a member that began sooner after the last
 @borrowing_kernel
 def drawn(belief: BankBelief, m: int) -> float:
     """How probable it is that one who changes places becomes this member."""
-    return ANYBODY / belief.usual.size + (1.0 - ANYBODY) * belief.usual[m]
+    return float(ANYBODY / belief.usual.size + (1.0 - ANYBODY) * belief.usual[m])
 
 
 @borrowing_kernel

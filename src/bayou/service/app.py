@@ -13,6 +13,7 @@ from bayou.service import routes_models, routes_rows, schemas
 from bayou.service.dashboard import routes as routes_dashboard
 from bayou.service.http import add_problems, answered, gives
 from bayou.service.hub import Hub
+from bayou.service.metrics import Metrics
 from bayou.service.schemas import Ready
 from bayou.service.security import Guard
 from bayou.service.store import Store
@@ -31,10 +32,12 @@ def create_app(
     path: str, sync: str = "normal", token: str | None = None, hosts: tuple[str, ...] | None = None, threads: int = 2
 ) -> Guard:
     """An ASGI application over one store. With ``hosts``, requests for any other are refused."""
+    metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.hub = hub = Hub(Store(path, sync), threads)
+        metrics.known = hub.lanes
         await hub.start()
         try:
             yield
@@ -42,6 +45,7 @@ def create_app(
             await hub.close()
 
     app = FastAPI(title="bayou", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.state.metrics = metrics
     add_problems(app)
     app.include_router(routes_rows.router)
     app.include_router(routes_models.router)
@@ -58,8 +62,13 @@ def create_app(
         is_ready = request.app.state.hub.ready
         return answered({"live": True, "ready": is_ready}, 200 if is_ready else 503)
 
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}}, tags=["health"])
+    async def told(request: Request) -> Response:
+        """For Prometheus."""
+        return Response(await metrics.page(request.app.state.hub), media_type=metrics.media_type)
+
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
-    return Guard(app, token, hosts)
+    return Guard(app, token, hosts, metrics.seen)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def add_problems(app: FastAPI) -> None:
 
 
 def _is_too_many(one: Any) -> bool:
-    return one["type"] == "too_long" and one["ctx"].get("max_length") == MOST_ROWS
+    return bool(one["type"] == "too_long" and one["ctx"].get("max_length") == MOST_ROWS)
 
 
 def _sentence(one: Any) -> str:

@@ -17,7 +17,7 @@ from bayou.service.committer import Committer, Entry
 from bayou.service.errors import NOT_STORED, Busy, Conflict, NotFound, NotStored, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event, prediction_id
 from bayou.service.lane import Job, Lane, restored
-from bayou.service.limits import INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_QUEUED, MOST_VERSIONS
+from bayou.service.limits import INLINE_ISSUED, INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_QUEUED, MOST_VERSIONS
 from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.settings import Settings
@@ -58,6 +58,7 @@ class Hub:
         self._reading: set[tuple[int, str]] = set()  # sources of which rows are on their way
         self._seq = store.last_seq()
         self._statuses: dict[str, tuple[float, asyncio.Future[dict[str, Any]]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.ready, self.watchers = False, 0
 
     async def start(self) -> None:
@@ -195,7 +196,8 @@ class Hub:
             "state_bytes": lane.state_bytes,
             "sources": dict(self._offsets.get(lane.id, {})),
         }
-        return mine | orjson.loads(told)
+        found: dict[str, Any] = mine | orjson.loads(told)
+        return found
 
     async def keep_version(self, name: str, label: str | None) -> Told:
         """Keep the state as it is now."""
@@ -304,10 +306,60 @@ class Hub:
             raise NotStored(NOT_STORED)
         if lane.served.model.layout is None:
             raise Conflict(f"{name!r} must have learnt something before it predicts; it has not.")
+        if len(rows) > INLINE_ISSUED:
+            return await self._predicted(lane, rows, issue)
+        future: asyncio.Future[Predicted] = self.loop.create_future()
+        if not lane.asked[issue]:
+            self.loop.call_soon(self._answer_together, lane, issue)
+        lane.asked[issue].append((rows, future))
+        return await future
+
+    def _answer_together(self, lane: Lane, issue: bool) -> None:
+        """Answer what was asked in this turn of the loop: many rows cost little more than one."""
+        asked, lane.asked[issue] = lane.asked[issue], []
+        most = INLINE_ISSUED if issue else INLINE_ROWS
+        group: list[tuple[Sequence[Row], asyncio.Future[Predicted]]] = []
+        count = 0
+        for one in asked:
+            if group and count + len(one[0]) > most:
+                self._keep(self.loop.create_task(self._answer_group(lane, group, issue)))
+                group, count = [], 0
+            group.append(one)
+            count += len(one[0])
+        self._keep(self.loop.create_task(self._answer_group(lane, group, issue)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_group(
+        self, lane: Lane, group: list[tuple[Sequence[Row], asyncio.Future[Predicted]]], issue: bool
+    ) -> None:
+        try:
+            found = await self._predicted(lane, [row for rows, _ in group for row in rows], issue)
+        except BaseException as error:
+            if len(group) > 1 and isinstance(error, BayouError):  # one of them is wrong
+                for one in group:
+                    await self._answer_group(lane, [one], issue)
+                return
+            for _, future in group:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        start = 0
+        for rows, future in group:
+            stop = start + len(rows)
+            ids = None if found.ids is None else found.ids[start:stop]
+            ignored = lane.served.ignored(rows) if found.ignored else []
+            if not future.done():
+                future.set_result(Predicted(found.predictions[start:stop], ids, ignored, found.version))
+            start = stop
+
+    async def _predicted(self, lane: Lane, rows: Sequence[Row], issue: bool) -> Predicted:
         if not issue:
             return await self._only_predicted(lane, rows)
         event = Event(ISSUE, time.time(), {"rows": rows})
-        if lane.idle and len(rows) <= INLINE_ROWS:
+        if lane.idle and len(rows) <= INLINE_ISSUED:
             return await self._issued_now(lane, event)
         if lane.idle or not lane.copy.model.begun:
             return await self._issued_in_turn(lane, event)

@@ -55,6 +55,7 @@ class Lane:
         self.served, self._store, self._committer = served, store, committer
         self.lock = threading.Lock()  # of the live model
         self.queue: deque[Job] = deque()
+        self.asked: dict[bool, list[Any]] = {False: [], True: []}  # predictions that are made together, next
         self.running = self.deleted = False
         self.epoch = 0  # grows when what was applied could not be written: whoever came before is refused
         self.broken = False
@@ -185,9 +186,9 @@ class Lane:
     def _put(self, job: Job, applied: Applied) -> None:
         """Have what was applied written."""
         row = self.row_of(job, applied.rows)
+        version = self._new_version(job.version) if job.back_to is not None else None
         answer = job.answer(self.served, applied)
         told = None if job.key is None else Answered(*job.key, answer)
-        version = self._new_version(job.version) if job.back_to is not None else None
         self.count(row)
         done, epoch = job.done, job.epoch
         self._committer.put(
@@ -302,10 +303,12 @@ class Rate:
     """Rows per second, of the last ten seconds or so."""
 
     def __init__(self) -> None:
+        self.total = 0
         self._parts: deque[tuple[float, int]] = deque(maxlen=1000)
 
     def add(self, rows: int) -> None:
         """So many more."""
+        self.total += rows
         if rows:
             self._parts.append((time.monotonic(), rows))
 

@@ -15,7 +15,7 @@ from bayou.service.http import PROBLEMS, answered, body_of, gives, hub_of, key_o
 from bayou.service.hub import Hub
 from bayou.service.lane import Lane
 from bayou.service.limits import MODEL_NAME, MOST_WATCHERS
-from bayou.service.schemas import Kept, KeepVersion, Models, ModelTold, NewModel, RollBack, Versions
+from bayou.service.schemas import KeepVersion, Kept, Models, ModelTold, NewModel, RollBack, Versions
 
 EVENTS_EVERY, BEAT_EVERY = 0.5, 15.0  # seconds between events, at least, and until a sign of life
 FILE = "application/octet-stream"

@@ -60,6 +60,8 @@ async def feedback(name: str, request: Request) -> Response:
     asked = await body_of(request, Feedback)
     labels = [(one.id, one.label) for one in asked.labels]
     told = await hub_of(request).feedback(name, labels, key_of(request))
+    if told.applied is not None:
+        request.app.state.metrics.labelled(name, told.applied.delays)
     return answered(told.answer)
 
 

@@ -63,7 +63,7 @@ def _of_kind(name: str, kind: str, values: list[Any]) -> Any:
     library = polars()
     if kind == "number":
         return library.Series(name, _numbers(name, values), library.Float64)
-    return library.Series(name, [value if type(value) is str else _text(value) for value in values], library.String)
+    return library.Series(name, [value if type(value) is str else text_of(value) for value in values], library.String)
 
 
 def _numbers(name: str, values: list[Any]) -> list[float | None]:
@@ -85,7 +85,7 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """A category as text, as polars writes it."""
     if value is None or isinstance(value, str):
         return value
@@ -103,7 +103,7 @@ def by_values(name: str, values: list[Any]) -> Any:
     if kinds == {bool}:
         return library.Series(name, values, library.Boolean)
     if str in kinds:
-        return library.Series(name, [_text(value) for value in values], library.String)
+        return library.Series(name, [text_of(value) for value in values], library.String)
     if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
         return library.Series(name, values, library.Int64)
     return library.Series(name, [_number(value) for value in values], library.Float64)

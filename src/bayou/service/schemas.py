@@ -83,10 +83,12 @@ class Classified(BaseModel):
 
 
 class Measured(BaseModel):
-    """What is expected of a number, its deviation, and the interval that has it with 90 %."""
+    """What is expected of a number, its deviation, null where tails are too heavy to have one, and the interval that
+    has it with 90 %.
+    """
 
     mean: float
-    sd: float
+    sd: float | None
     low: float
     high: float
 

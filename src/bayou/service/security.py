@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import time
+from collections.abc import Callable
 from typing import Any
 
 from bayou.errors import BayouError
@@ -24,6 +26,7 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 STREAMED = (b"application/x-ndjson",)
+Seen = Callable[[str, int, float], None]  # a path, the code of the answer, seconds
 
 
 def is_loopback(host: str) -> bool:
@@ -50,8 +53,10 @@ def check_token(token: str | None, host: str) -> str | None:
 class Guard:
     """In front of the application: token, host, size, and headers. Every request passes it."""
 
-    def __init__(self, app: Any, token: str | None = None, hosts: tuple[str, ...] | None = None) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(
+        self, app: Any, token: str | None = None, hosts: tuple[str, ...] | None = None, seen: Seen | None = None
+    ) -> None:
+        self.app, self._hosts, self._seen = app, hosts, seen
         self._token = None if token is None else b"Bearer " + token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -59,21 +64,23 @@ class Guard:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
                 return
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
+        headers, started = dict(scope["headers"]), time.perf_counter()
 
         async def sends(message: Any) -> None:
             if message["type"] == "http.response.start":
                 own = {name.lower() for name, _ in message["headers"]} & {b"cache-control"}
                 message["headers"] = [*message["headers"], *(one for one in HEADERS if one[0] not in own)]
+                if self._seen is not None:
+                    self._seen(scope["path"], message["status"], time.perf_counter() - started)
             await send(message)
 
         refused = self._refused(scope, headers)
         if refused is not None:
             await _answer(sends, *refused)
             return
-        await self._app(scope, _Bounded(receive, _limit(scope, headers)), sends)
+        await self.app(scope, _Bounded(receive, _limit(scope, headers)), sends)
 
     def _refused(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         if self._hosts is not None:  # a page elsewhere must not reach a server here by a name of its own

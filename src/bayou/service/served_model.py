@@ -17,6 +17,8 @@ from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import from_bytes, to_bytes
 from bayou.service.errors import HalfDone, NotFound
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
+from bayou.service.limits import INLINE_ROWS
+from bayou.service.quick_rows import quick_features
 from bayou.service.rows import Row, check_label, check_rows, names_of, table_of, unknown_names
 from bayou.service.settings import Settings
 
@@ -169,7 +171,9 @@ class ServedModel:
         if self.model.layout is None:
             raise InvalidSpec("a model must have learnt something before it predicts; this one has not.")
         check_rows(rows)
-        inputs = self.model._inputs_of(self.model.layout, table_of(rows, self.model.kinds()))
+        inputs: Any = quick_features(self.model.layout, rows)
+        if inputs is None:
+            inputs = self.model._inputs_of(self.model.layout, table_of(rows, self.model.kinds()))
         if hasattr(inputs, "iter_rows"):
             return list(inputs.iter_rows(named=True))
         return [row[None] for row in inputs]
@@ -212,8 +216,16 @@ class ServedModel:
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """What is known of rows, in JSON's types; nothing waits for a label, and nothing changes."""
         check_rows(rows)
-        said = self.model.predict(table_of(rows, self.model.kinds())) if self.model.begun else None
-        return self.shown(said, len(rows))
+        if not self.model.begun:
+            return [None] * len(rows)
+        inputs = quick_features(self.model.layout, rows) if len(rows) <= INLINE_ROWS else None
+        if inputs is None:
+            return self.shown(self.model.predict(table_of(rows, self.model.kinds())), len(rows))
+        estimator = self.model.estimator
+        is_classes = self.model.task in CLASSES
+        return self.shown(
+            (estimator.predict_proba if is_classes else estimator.predict_distribution)(inputs), len(rows)
+        )
 
     def shown(self, said: Any, count: int, classes: list[Any] | None = None) -> list[Any]:
         """What was said of rows, in JSON's types; null before anything was learnt."""

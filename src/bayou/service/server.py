@@ -11,7 +11,7 @@ from bayou.errors import BayouError
 from bayou.service.app import create_app
 from bayou.service.security import check_token, is_loopback
 
-SWITCH = 0.0005  # seconds a thread keeps the interpreter, so that predictions get through while others learn
+SWITCH = 0.0002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 

@@ -76,8 +76,8 @@ def _calibration(scores: Any) -> dict[str, Any]:
         }
     bins = scores.metrics["ece"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        said, came = bins.predicted / bins.counts, bins.observed / bins.counts
-    parts = {"predicted": said, "observed": came, "counts": bins.counts}
+        said, came = bins.predicted / bins.rows, bins.observed / bins.rows
+    parts = {"predicted": said, "observed": came, "counts": bins.rows}
     return {"reliability": {name: [plain(x) for x in part.tolist()] for name, part in parts.items()}}
 
 

@@ -1,0 +1,145 @@
+"""The service beside what it stands on, as ratios in one run: python -m benchmarks.service [--seconds 5]
+
+predict   requests per second, beside a bare FastAPI echo of the same payload; with ids, and without
+learn     rows per second in batches of 1000, beside `TableModel.learn_many` in the process
+p99       of one predictor while others learn as fast as they can, beside that of one alone
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import orjson
+import polars as pl
+
+import bayou
+from bayou.service.server import SWITCH
+from tests.service.kills import Server, free_port
+from tests.service.made import inputs, rows
+
+ECHO = """
+import sys, uvicorn
+from fastapi import FastAPI
+from bayou.service.schemas import Predict
+app = FastAPI()
+@app.post("/v1/models/m:predict")
+async def echo(body: Predict) -> Predict:
+    return body
+@app.get("/v2/health/ready")
+async def ready() -> dict[str, bool]:
+    return {"ready": True}
+uvicorn.run(app, port=int(sys.argv[1]), log_level="warning", access_log=False)
+"""
+
+
+class Echo(Server):
+    """The same payload, there and back."""
+
+    def start(self):
+        popen, port = subprocess.Popen, self.port
+        self.process = popen([sys.executable, "-c", ECHO, str(port)])
+        self.wait()
+
+
+def request(verb, body):
+    data = orjson.dumps(body)
+    head = f"POST /v1/models/m:{verb} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
+
+
+async def asking(port, message, until, times):
+    """Ask again and again over one connection; how long each answer took goes to ``times``."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while (started := time.perf_counter()) < until:
+        writer.write(message)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"{head!r} {body[:200]!r}")
+        times.append(time.perf_counter() - started)
+    writer.close()
+
+
+async def load(port, message, seconds, connections, learning=None, learners=0):
+    until, times, learnt = time.perf_counter() + seconds, [], []
+    others = [asking(port, learning, until, learnt) for _ in range(learners)]
+    await asyncio.gather(*(asking(port, message, until, times) for _ in range(connections)), *others)
+    return times, learnt
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--connections", type=int, default=32)
+    options = parser.parse_args()
+    seconds = options.seconds
+    one = inputs(rows(1, 5))
+    ask, only = request("predict", {"instances": one}), request("predict", {"instances": one, "issue_id": False})
+    bulk = request("learn", {"instances": rows(1000, 3)})
+    sys.setswitchinterval(SWITCH)
+    with tempfile.TemporaryDirectory() as folder:
+        server, echo = Server(str(Path(folder) / "store.db")), Echo("")
+        assert server.port != echo.port or free_port()
+        try:
+            server.start()
+            echo.start()
+            warm(server)
+            rates = {"echo": [], "with ids": [], "without": []}
+            for _ in range(3):  # interleaved
+                for name, port, message in (
+                    ("echo", echo.port, ask),
+                    ("with ids", server.port, ask),
+                    ("without", server.port, only),
+                ):
+                    times, _ = asyncio.run(load(port, message, seconds / 2, options.connections))
+                    rates[name].append(len(times) / seconds * 2)
+            middle = {name: float(np.median(found)) for name, found in rates.items()}
+            print(f"echo: {middle['echo']:,.0f} requests/s over {options.connections} connections")
+            for name in ("with ids", "without"):
+                print(f"predict {name}: {middle[name]:,.0f}/s, {middle[name] / middle['echo']:.2f} of the echo")
+            learn_rates(server, bulk, seconds)
+            for name, message in (("with ids", ask), ("without", only)):
+                rest, _ = asyncio.run(load(server.port, message, seconds, 1))
+                busy, learnt = asyncio.run(load(server.port, message, seconds, 1, bulk, 2))
+                at_rest, under = (float(np.quantile(times, 0.99)) * 1e3 for times in (rest, busy))
+                told = f"{at_rest:.1f} ms at rest, {under:.1f} ms while {1000 * len(learnt) / seconds:,.0f} rows/s"
+                print(f"p99 of predict {name}: {told} are learnt: {under / at_rest:.1f} times")
+        finally:
+            for each in (server, echo):
+                if each.process is not None:
+                    each.kill()
+
+
+def warm(server):
+    httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": {"target": "bought"}}, timeout=60)
+    for seed in range(3):
+        httpx.post(f"{server.url}/v1/models/m:learn", json={"instances": rows(1000, seed)}, timeout=60)
+
+
+def learn_rates(server, bulk, seconds):
+    model, table = bayou.TableModel("bought"), pl.DataFrame(rows(1000, 3))
+    for seed in range(3):
+        model.learn_many(pl.DataFrame(rows(1000, seed)))
+    ratios, by_http = [], 0.0
+    for _ in range(3):
+        started, count = time.perf_counter(), 0
+        while time.perf_counter() < started + seconds / 2:
+            model.learn_many(table)
+            count += 1
+        alone = 1000 * count / (time.perf_counter() - started)
+        started = time.perf_counter()
+        times, _ = asyncio.run(load(server.port, bulk, seconds / 2, 2))
+        by_http = 1000 * len(times) / (time.perf_counter() - started)
+        ratios.append(by_http / alone)
+    print(f"learn: {by_http:,.0f} rows/s, {np.median(ratios):.2f} of in the process")
+
+
+if __name__ == "__main__":
+    main()
