@@ -155,7 +155,7 @@ export function bars(place, groups) {
       const row = element("div", "", "bar"), bar = element("progress");
       bar.max = 1;
       bar.value = share || 0;
-      row.append(element("span", `${value}`), bar, element("span", (share || 0).toFixed(2)));
+      row.append(element("span", value === null ? "none" : `${value}`), bar, element("span", (share || 0).toFixed(2)));
       parts.push(row);
     }
   }
