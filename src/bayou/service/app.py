@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 
 from bayou import __version__
 from bayou.service import routes_models, routes_rows, schemas
+from bayou.service.dashboard import routes as routes_dashboard
 from bayou.service.http import add_problems, answered, gives
 from bayou.service.hub import Hub
 from bayou.service.metrics import Metrics
@@ -60,6 +61,7 @@ def create_app(
     add_problems(app)
     app.include_router(routes_rows.router)
     app.include_router(routes_models.router)
+    app.include_router(routes_dashboard.router)
 
     @app.get("/v2/health/live", responses=gives(Ready), tags=["health"])
     async def live(request: Request) -> Response:

@@ -12,7 +12,8 @@ from bayou.errors import BayouError
 from bayou.service.limits import MOST_BYTES, MOST_FILE_BYTES
 
 LEAST_TOKEN = 16  # letters
-OPEN = ("/v2/health/live", "/v2/health/ready")  # says nothing that is worth a token
+OPEN = ("/", "/v2/health/live", "/v2/health/ready")  # says nothing that is worth a token
+OPEN_UNDER = "/dashboard/"  # pages and scripts, without data
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -69,7 +70,8 @@ class Guard:
 
         async def sends(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                own = {name.lower() for name, _ in message["headers"]} & {b"cache-control"}
+                message["headers"] = [*message["headers"], *(one for one in HEADERS if one[0] not in own)]
                 if self._seen is not None:
                     self._seen(scope["path"], message["status"], time.perf_counter() - started)
             await send(message)
@@ -85,7 +87,7 @@ class Guard:
             host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].strip("[]")
             if host not in self._hosts:
                 return 421, "the host must be that of this server"
-        if self._token is not None and scope["path"] not in OPEN:
+        if self._token is not None and not _is_open(scope["path"]):
             given = headers.get(b"authorization", b"")
             if not hmac.compare_digest(given, self._token):
                 return 401, "a request must bring the token, as `Authorization: Bearer ...`"
@@ -95,6 +97,10 @@ class Guard:
         if length is not None and (not length.isdigit() or int(length) > _limit(scope, headers)):
             return 413, f"a body must have at most {_limit(scope, headers)} bytes"
         return None
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith(OPEN_UNDER)
 
 
 def _limit(scope: Any, headers: dict[bytes, bytes]) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from bayou.bank import Bank
 from bayou.errors import InvalidSpec
 from bayou.evaluation.stream_scores import PLACES, NumberStream
+from bayou.service.learning_curve import panels
 from bayou.service.served_model import ServedModel
 
 MOST_POINTS, MOST_WEIGHTS = 200, 20
@@ -30,6 +31,7 @@ def status(served: ServedModel) -> dict[str, Any]:
         "pending": len(served.pending),
         "scores": {},
         "curve": {"names": [], "points": []},
+        "panels": panels(run),
         "reliability": None,
         "coverage": None,
         "weights": [],

@@ -1,0 +1,47 @@
+"""The learning curve as a page draws it: windows, baselines, and what theory expects, as `bayou report` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayou.estimators.table_model import CLASSES
+from bayou.evaluation.report_page import PANELS
+from bayou.evaluation.report_theory import Expected, Windows, doubts, expected
+from bayou.evaluation.table_run import TableRun
+
+
+def panels(run: TableRun) -> list[dict[str, Any]]:
+    """One per score: the row of each window, its value and standard error, baselines, and theory or why there is none."""
+    if not run.has_scores or not run.curve:
+        return []
+    return [_panel(run, *one) for one in PANELS["classes" if run.model.task in CLASSES else "numbers"]]
+
+
+def _panel(run: TableRun, name: str, title: str, unit: str, baselines: dict[str, str]) -> dict[str, Any]:
+    windows, theory = Windows.of(run, name), expected(run, name)
+    scatter = run.scores.errors()["accuracy" if name == "error" else name]
+    lines = {}
+    for baseline, label in baselines.items():
+        other = Windows.of(run, baseline)
+        value = 1.0 - other.value if name == "error" else other.value
+        lines[label] = {"row": _plain(other.row), "value": _plain(value)}
+    told = {
+        "name": name,
+        "title": title,
+        "unit": unit,
+        "row": _plain(windows.row),
+        "value": _plain(windows.value),
+        "error": _plain(scatter * np.sqrt(run.scores.rows / windows.rows)),
+        "baselines": lines,
+        "theory": None,
+        "words": theory if isinstance(theory, str) else f"{theory.words} {doubts(run.model)}".strip(),
+    }
+    if isinstance(theory, Expected):
+        told["theory"] = {"row": _plain(theory.row), "value": _plain(theory.value), "end": theory.end}
+    return told
+
+
+def _plain(values: Any) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in np.asarray(values, np.float64).tolist()]
