@@ -113,7 +113,8 @@ def test_a_browser_sees_the_curve_move_and_predicts(tmp_path) -> None:
             assert int(chart.get_attribute("data-theory")) > 0
             learn(client, 600, seed)
             page.wait_for_function(
-                "before => document.querySelector(\"[data-fact='rows learnt'] dd\").textContent !== before", arg=before[0]
+                "before => document.querySelector(\"[data-fact='rows learnt'] dd\").textContent !== before",
+                arg=before[0],
             )
             page.wait_for_timeout(1500)
             assert float(chart.get_attribute("data-row")) > before[1]

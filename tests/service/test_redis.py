@@ -93,11 +93,13 @@ def test_bad_messages_fields_and_strangers(serving, server):
             url = f"unix://{server.path}?stream=clicks"
             source = RedisStream(url, "m")
             told = await followed(one.hub, source, lambda it: it.state == "failed")
-            assert "must be JSON" in told["error"] and one.hub.offset("m", source.name) == 200
+            assert "must be JSON" in told["error"]
+            assert one.hub.offset("m", source.name) == 200
             told = await followed(
                 one.hub, RedisStream(url, "m"), lambda _: one.hub.offset("m", source.name) == 210, "skip"
             )
-            assert told["skipped"] == 2 and "dear" in told["reasons"][1]
+            assert told["skipped"] == 2
+            assert "dear" in told["reasons"][1]
             assert (await one.get("/v1/models/m")).json()["columns"]["price"] == "number"
             client.xreadgroup("other", "somebody", {"clicks": ">"}) if client.xgroup_create(
                 "clicks", "other", "0"
@@ -114,7 +116,9 @@ def test_bad_messages_fields_and_strangers(serving, server):
 
 def test_addresses():
     one = RedisStream("redis://me:secret@127.0.0.1:6380/2/clicks?group=g", "m")
-    assert one.name == "redis:127.0.0.1:6380/2/clicks?group=g" and one.stream == "clicks" and one.consumer == "bayou-m"
+    assert one.name == "redis:127.0.0.1:6380/2/clicks?group=g"
+    assert one.stream == "clicks"
+    assert one.consumer == "bayou-m"
     for wrong in ("redis://127.0.0.1/", "redis://127.0.0.1/clicks?groop=g", "redis://127.0.0.1/clicks?from=there"):
         with pytest.raises(SourceError):
             RedisStream(wrong, "m")

@@ -13,7 +13,7 @@ from bayou.evaluation.table_run import TableRun
 
 
 def panels(run: TableRun) -> list[dict[str, Any]]:
-    """One per score: the row of each window, its value and standard error, baselines, and theory or why there is none."""
+    """One per score: each window with its standard error, baselines, and theory or why there is none."""
     if not run.has_scores or not run.curve:
         return []
     return [_panel(run, *one) for one in PANELS["classes" if run.model.task in CLASSES else "numbers"]]
@@ -27,7 +27,7 @@ def _panel(run: TableRun, name: str, title: str, unit: str, baselines: dict[str,
         other = Windows.of(run, baseline)
         value = 1.0 - other.value if name == "error" else other.value
         lines[label] = {"row": _plain(other.row), "value": _plain(value)}
-    told = {
+    told: dict[str, Any] = {
         "name": name,
         "title": title,
         "unit": unit,

@@ -19,7 +19,7 @@ from bayou.errors import BayouError
 from bayou.service.errors import NotStored
 from bayou.service.limits import MOST_KEYS, MOST_VERSIONS
 
-SCHEMA = 1
+SCHEMA = 2
 SYNC = ("normal", "full")
 FREED = 2000  # pages that are given back at a time
 TABLES = """
