@@ -1,12 +1,17 @@
 """Kill the server at random moments under a mixed load: nothing that was acknowledged is lost, or counted twice.
 
-python -m tests.service.kills 100 [seed]
+    python -m tests.service.kills 100 [seed]
+
+The store gets a trigger that keeps every row that was ever in the journal, of which the server itself forgets the older
+ones. Each request that was acknowledged must be there once, as it was sent, and nothing else; and the model that is
+served must be, to the bit, one that has learnt all of these rows and was never broken off.
 """
 
 import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,9 +20,10 @@ import time
 from pathlib import Path
 
 import httpx
+import orjson
 
-from bayou.modelfile import from_bytes
-from bayou.service.events import Event
+from bayou.service.events import FEEDBACK, LEARN, Event
+from bayou.service.limits import MOST_KEYS
 from bayou.service.served_model import ServedModel
 from bayou.service.settings import Settings
 from bayou.service.store import Store
@@ -25,6 +31,13 @@ from tests.service.made import inputs, rows
 
 COLUMNS = {"city": "category", "price": "number"}
 SETTINGS = {"target": "bought", "task": "binary", "columns": COLUMNS}
+FIRST = rows(300, 12345)
+KEEP = """
+CREATE TABLE everything AS SELECT * FROM journal;
+CREATE TRIGGER keep AFTER INSERT ON journal BEGIN
+    INSERT INTO everything VALUES (new.seq, new.model, new.kind, new.at, new.rows, new.body);
+END;
+"""
 
 
 def free_port():
@@ -67,7 +80,8 @@ class Sender(threading.Thread):
     def __init__(self, url, number, stop):
         super().__init__(daemon=True)
         self.url, self.number, self.stop = url, number, stop
-        self.batches = self.learnt = self.labelled = self.repeated = self.unsure = 0
+        self.batches = self.repeated = self.learnt = 0
+        self.sent = {}  # by key, what was acknowledged
 
     def run(self):
         with httpx.Client(base_url=self.url, timeout=10.0) as client:
@@ -75,23 +89,23 @@ class Sender(threading.Thread):
                 self.batches += 1
                 seed = self.number * 1_000_000 + self.batches
                 batch = rows(random.Random(seed).randint(1, 40), seed)
-                told = self.until_told(client, "learn", {"instances": batch}, f"learn-{self.number}-{self.batches}")
-                self.learnt += told["learnt"] if told else 0
+                self.until_told(client, "learn", {"instances": batch}, f"learn-{self.number}-{self.batches}")
                 later = rows(2, -seed)
                 try:
                     said = client.post("/v1/models/m:predict", json={"instances": inputs(later)}).json()
                 except (httpx.TransportError, ValueError):
                     continue
                 labels = [{"id": id, "label": row["bought"]} for id, row in zip(said["ids"], later, strict=True)]
-                told = self.until_told(client, "feedback", {"labels": labels}, f"label-{self.number}-{self.batches}")
-                self.labelled += told["learnt"] if told else 0
+                self.until_told(client, "feedback", {"labels": labels}, f"label-{self.number}-{self.batches}")
 
     def until_told(self, client, verb, body, key):
         while True:
             try:
                 answer = client.post(f"/v1/models/m:{verb}", json=body, headers={"idempotency-key": key})
                 if answer.status_code == 200:
-                    return answer.json()
+                    self.sent[key] = verb, body
+                    self.learnt += answer.json()["learnt"]
+                    return
                 if answer.status_code not in (503, 507):
                     raise AssertionError(f"{verb}: {answer.status_code} {answer.text}")
             except httpx.TransportError:
@@ -99,15 +113,20 @@ class Sender(threading.Thread):
             time.sleep(0.02)
 
 
-def run(kills, store, seed=0, senders=3, longest=0.8):
+def run(kills, path, seed=0, senders=3, longest=0.8):
     """Returns examples learnt, repeated requests, and rows of the journal that were replayed."""
-    server, stop, chance = Server(str(store)), threading.Event(), random.Random(seed)
+    Store(str(path)).close()
+    with sqlite3.connect(path) as db:
+        db.executescript(KEEP)
+    db.close()
+    server, stop, chance = Server(str(path)), threading.Event(), random.Random(seed)
     server.start()
     try:
         made = httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": SETTINGS})
         assert made.status_code == 201, made.text
         client = httpx.Client(base_url=server.url, timeout=30.0)
-        client.post("/v1/models/m:learn", json={"instances": rows(300, 12345)})  # compiles what there is to compile
+        first = client.post("/v1/models/m:learn", json={"instances": FIRST}, headers={"idempotency-key": "first"})
+        assert first.status_code == 200, first.text
         threads = [Sender(server.url, number, stop) for number in range(senders)]
         for thread in threads:
             thread.start()
@@ -118,35 +137,51 @@ def run(kills, store, seed=0, senders=3, longest=0.8):
         time.sleep(0.3)
         stop.set()
         for thread in threads:
-            thread.join(30.0)
+            thread.join(60.0)
             assert not thread.is_alive()
         examples = client.get("/v1/models/m").json()["examples"]
-        wanted = 300 + sum(thread.learnt + thread.labelled for thread in threads)
-        assert examples == wanted, f"{examples} examples are there; {wanted} were acknowledged"
         state = client.get("/v1/models/m/file").content
         client.close()
         server.kill()
     finally:
         if server.process.poll() is None:
             server.kill()
-    replayed = check_journal(store, state)
-    return examples, sum(thread.repeated for thread in threads), replayed
+    learnt = len(FIRST) + sum(thread.learnt for thread in threads)
+    assert examples == learnt, f"{examples} examples are there; {learnt} were acknowledged"
+    sent = {"first": ("learn", {"instances": FIRST})}
+    for thread in threads:
+        sent |= thread.sent
+    return examples, sum(thread.repeated for thread in threads), check_journal(path, sent, state)
 
 
-def check_journal(path, state):
-    """The model that was served is, to the bit, that of an unbroken run over the journal."""
+def check_journal(path, sent, state):
+    """Each acknowledged request is in the journal once, as it was sent; replayed, the journal gives the same bits."""
     store = Store(str(path))
-    first = store.versions(1)[-1]
-    latest = store.versions(1)[0]
-    served = ServedModel.of_bytes(Settings.of(store.models()[0].settings), store.state(1, latest.number))
-    served.seq, count = latest.seq, 0
-    for row in store.journal(1, latest.seq, 10_000_000):
-        served.apply(row.seq, Event.of(row.kind, row.at, row.body))
-        count += 1
+    settings, last = Settings.of(store.models()[0].settings), store.last_seq()
     store.close()
-    assert first.number == 1 or latest.number > 1
-    assert served.to_bytes() == state, f"{from_bytes(state)} is not {served.model}"
-    return count
+    with sqlite3.connect(path) as db:
+        journal = db.execute("SELECT seq, kind, at, body FROM everything ORDER BY seq").fetchall()
+        answered = dict(db.execute("SELECT seq, key FROM answers").fetchall())
+    db.close()
+    assert len(sent) <= MOST_KEYS, "fewer kills: the store has forgotten the first keys"
+    assert len({row[0] for row in journal}) == len(journal)
+    assert journal[-1][0] <= last
+    events = {seq: Event.of(kind, at, body) for seq, kind, at, body in journal}
+    learnt = {seq: event for seq, event in events.items() if event.kind in (LEARN, FEEDBACK)}
+    assert learnt.keys() == answered.keys()
+    assert sorted(answered.values()) == sorted(sent)
+    for seq, event in learnt.items():
+        verb, body = sent[answered[seq]]
+        if verb == "learn":
+            wanted = {"rows": body["instances"]}
+        else:
+            wanted = {"labels": [[one["id"], one["label"]] for one in body["labels"]]}
+        assert (event.kind, orjson.dumps(event.body)) == (verb, orjson.dumps(wanted)), answered[seq]
+    served = ServedModel(settings)
+    for seq, event in events.items():
+        served.apply(seq, event)
+    assert served.to_bytes() == state
+    return len(journal)
 
 
 if __name__ == "__main__":
@@ -154,4 +189,4 @@ if __name__ == "__main__":
         started = time.time()
         examples, repeated, replayed = run(int(sys.argv[1]), Path(folder) / "store.db", seed=int([*sys.argv, "0"][2]))
         print(f"{sys.argv[1]} kills in {time.time() - started:.0f} s: {examples:,} examples, none lost, none twice;")
-        print(f"{repeated:,} requests were cut off; the last {replayed:,} rows of the journal replay to the bit.")
+        print(f"{repeated:,} requests were cut off; {replayed:,} rows of the journal replay to the bit.")
