@@ -173,11 +173,13 @@ class Calibration:
 
     def forecast(self, probability: float) -> Foreseen:
         """What comes true of a probability whose target comes later: `learn_late` takes it with the target."""
-        (given,) = _checked([probability])
+        given = float(probability)
+        if not 0.0 <= given <= 1.0:
+            raise InvalidTarget(f"`probability` must be from 0 to 1; got {probability}.")
         issued, foreseen = np.empty(self.belief.chains.shape[1]), np.empty_like(self.belief.chains)
-        said = _ENTRIES["forecast"](*self._with, float(given), issued, foreseen, self._room)
+        said = _ENTRIES["forecast"](*self._with, given, issued, foreseen, self._room)
         self.n_steps += 1
-        return Foreseen(float(given), float(said), self.n_steps, self.belief.trail.copy(), issued, foreseen)
+        return Foreseen(given, float(said), self.n_steps, self.belief.trail.copy(), issued, foreseen)
 
     def learn_late(self, foreseen: Foreseen, target: float) -> None:
         """Learn how a forecast turned out. Members are weighed by what they said when they were asked, and by less the

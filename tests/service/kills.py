@@ -124,7 +124,7 @@ def run(kills, path, seed=0, senders=3, longest=0.8):
     try:
         made = httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": SETTINGS})
         assert made.status_code == 201, made.text
-        client = httpx.Client(base_url=server.url, timeout=30.0)
+        client = httpx.Client(base_url=server.url, timeout=300.0)  # at first, kernels are compiled
         first = client.post("/v1/models/m:learn", json={"instances": FIRST}, headers={"idempotency-key": "first"})
         assert first.status_code == 200, first.text
         threads = [Sender(server.url, number, stop) for number in range(senders)]

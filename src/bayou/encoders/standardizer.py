@@ -17,6 +17,7 @@ import numpy as np
 
 from bayou.contracts import Array, Mask, Matrix, Spec, Vector
 from bayou.errors import InvalidFeatures, ShapeMismatch
+from bayou.numerics.finite import count_larger
 from bayou.numerics.jit import kernel, vectorized_kernel
 
 # Squares of larger values would overflow.
@@ -228,10 +229,8 @@ class Standardizer(Spec):
 
 def check_magnitude(rows: Matrix) -> None:
     """Raise if a value is too large to square; NaN passes, as missing."""
-    with np.errstate(invalid="ignore"):
-        large = np.abs(rows) > LARGEST
-    if large.any():
-        row, column = np.argwhere(large)[0]
+    if count_larger(rows.reshape(-1), LARGEST) > 0.0:
+        row, column = np.argwhere(np.abs(rows) > LARGEST)[0]
         raise InvalidFeatures(
             f"features must be finite and below {LARGEST:g} in size; "
             f"got {rows[row, column]} in row {row}, column {column}."

@@ -13,6 +13,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from bayou.calibration import Foreseen
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
 from bayou.errors import InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
@@ -253,7 +254,10 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
             self._check_label(label)
         return None if code is None else self._target(code)
 
-    def _told_of(self, prediction: Any) -> dict[Any, float]:
+    def _told_of(self, prediction: Any, calibrated: Foreseen | None = None) -> dict[Any, float]:
+        if calibrated is not None:
+            first, second = self._codes
+            return {first: 1.0 - calibrated.said, second: calibrated.said}
         values = self._probabilities(prediction)[0]
         return {label: float(values[code]) for label, code in self._codes.items()}
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from bayou.calibration import Foreseen
 from bayou.contracts import Likelihood, Posterior, State, Vector
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.numbers import NumberEstimator
@@ -74,7 +75,7 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
     def _predict_encoded(self, mask: Any) -> Any:
         return _bounded(super()._predict_encoded(mask), self._largest)
 
-    def _told_of(self, prediction: Any) -> Any:
+    def _told_of(self, prediction: Any, calibrated: Foreseen | None = None) -> Any:
         return _bounded(prediction, self._largest)
 
     def to_state(self) -> State:

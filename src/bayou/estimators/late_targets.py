@@ -50,13 +50,14 @@ class LateTargets(ChosenLearner):
         prediction: Any
         if bank is None:
             prediction = self._predicted(example)
-            pending = Pending(example, None, (0.0, 1.0), self._foreseen(prediction))
-            return Issued(self.forecasts.issue(pending), self._told_of(prediction))
+            calibrated = self._foreseen(prediction)
+            pending = Pending(example, None, (0.0, 1.0), calibrated)
+            return Issued(self.forecasts.issue(pending), self._told_of(prediction, calibrated))
         forecast = bank.forecast(*self._features_of(example, learn=False))
         units, prediction = self._units_now(), forecast.prediction
-        said = self._told_of(prediction.in_units(*units) if units != (0.0, 1.0) else prediction)
-        pending = Pending(example, forecast, units, self._foreseen(prediction))
-        return Issued(self.forecasts.issue(pending), said)
+        calibrated = self._foreseen(prediction)
+        said = self._told_of(prediction.in_units(*units) if units != (0.0, 1.0) else prediction, calibrated)
+        return Issued(self.forecasts.issue(Pending(example, forecast, units, calibrated)), said)
 
     def _foreseen(self, said: Any) -> Foreseen | None:
         """What a calibration makes of what was said of one example, if there is one."""
@@ -127,8 +128,8 @@ class LateTargets(ChosenLearner):
             return self._predict_dict(example)
         return self._predict_rows(self._rows(example, reset=False))
 
-    def _told_of(self, prediction: Any) -> Any:
-        """What a forecast says."""
+    def _told_of(self, prediction: Any, calibrated: Foreseen | None = None) -> Any:
+        """What a forecast says; ``calibrated`` is what a calibration has made of it already."""
         return prediction
 
     def _features_of(self, example: Any, learn: bool) -> tuple[Any, Any]:
