@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-python test test-compiled test-python soak lint format bench bench-streams papers papers-quick clean
+.PHONY: help demo demo-python test test-compiled test-python soak lint format bench bench-streams screenshot papers papers-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: $(READY) ## Compare speed with scikit-learn, River and padasip
 
 bench-streams: $(READY) ## Compare what is predicted along streams with baselines and peers; DATA=folder adds files
 	$(BIN)/python -m benchmarks.streams $(if $(DATA),--data $(DATA))
+
+screenshot: $(READY) ## Take the picture of the dashboard that the documentation shows, with Chromium
+	$(BIN)/python -m tests.service.screenshot docs/images/dashboard.png
 
 papers: $(READY) ## Reproduce every figure and table of the papers, in about twenty minutes
 	$(BIN)/python -m bayou.papers run --all

@@ -20,7 +20,7 @@ import polars as pl
 
 import bayou
 from bayou.service.server import SWITCH
-from tests.service.kills import Server, free_port
+from tests.service.kills import Server
 from tests.service.made import inputs, rows
 
 ECHO = """
@@ -42,8 +42,7 @@ class Echo(Server):
     """The same payload, there and back."""
 
     def start(self):
-        popen, port = subprocess.Popen, self.port
-        self.process = popen([sys.executable, "-c", ECHO, str(port)])
+        self.process = subprocess.Popen([sys.executable, "-c", ECHO, str(self.port)])
         self.wait()
 
 
@@ -86,7 +85,6 @@ def main():
     sys.setswitchinterval(SWITCH)
     with tempfile.TemporaryDirectory() as folder:
         server, echo = Server(str(Path(folder) / "store.db")), Echo("")
-        assert server.port != echo.port or free_port()
         try:
             server.start()
             echo.start()

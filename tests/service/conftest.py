@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from bayou.service.app import create_app
+from bayou.service.store import Store
 
 
 @asynccontextmanager
 async def asked(path, **options) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an application over a store; the application ends with the block."""
-    guard = create_app(str(path), **options)
+    guard = create_app(Store(str(path), options.pop("sync", "normal")), **options)
     app = guard.app
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(guard, raise_app_exceptions=True)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from bayou.cli.app import app as commands
 from bayou.client import Client, ServerError
 from bayou.service.app import create_app
+from bayou.service.store import Store
 from tests.service.kills import free_port
 from tests.service.made import inputs, rows
 
@@ -22,7 +23,7 @@ from tests.service.made import inputs, rows
 @contextlib.contextmanager
 def served(path, **options):
     port = free_port()
-    config = uvicorn.Config(create_app(str(path), **options), port=port, log_level="warning", ws="none")
+    config = uvicorn.Config(create_app(Store(str(path)), **options), port=port, log_level="warning", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -48,7 +49,7 @@ def test_the_client_asks_for_all(url):
     model = client.create("shops", "bought")
     assert model.learn(rows(200)).examples == 200
     said = model.predict(inputs(rows(2, 1)))
-    assert said[0].probabilities["True"] + said[0].probabilities["False"] == pytest.approx(1.0)
+    assert said[0].probabilities["true"] + said[0].probabilities["false"] == pytest.approx(1.0)
     assert model.feedback(said[0].id, True).examples == 201
     assert len(model.predict_learn(rows(3, 2)).predictions) == 3
     version = model.keep_version("good")

@@ -38,7 +38,7 @@ def test_a_model_from_its_making_to_its_end(serving):
             assert said["version"] == 1
             for one in said["predictions"]:
                 assert sum(one["probabilities"].values()) == pytest.approx(1.0)
-                assert one["label"] is (one["probabilities"]["True"] > 0.5)
+                assert one["label"] is (one["probabilities"]["true"] > 0.5)
             listed = (await client.get("/v1/models")).json()["models"]
             assert [(one["name"], one["pending"]) for one in listed] == [("shops", 3)]
             assert (await client.delete("/v1/models/shops")).status_code == 204
@@ -61,7 +61,7 @@ def test_what_is_served_is_the_table_model(serving):
             body = {"instances": asked, "issue_id": False}
             said = (await client.post("/v1/models/shops:predict", json=body)).json()
             assert "ids" not in said
-            return [one["probabilities"]["True"] for one in said["predictions"]], asked
+            return [one["probabilities"]["true"] for one in said["predictions"]], asked
 
     served, asked = asyncio.run(run())
     model = bayou.TableModel("bought")
@@ -99,8 +99,8 @@ def test_predict_learn_says_before_it_learns(serving):
             told = (await client.post("/v1/models/shops:predict_learn", json={"instances": row})).json()
             assert told["learnt"] == 1
             assert told["examples"] == 201
-            assert told["predictions"][0]["probabilities"]["True"] == pytest.approx(
-                said["predictions"][0]["probabilities"]["True"],
+            assert told["predictions"][0]["probabilities"]["true"] == pytest.approx(
+                said["predictions"][0]["probabilities"]["true"],
                 abs=1e-3,  # inputs are scaled by what was seen of them, now with this row's
             )
 

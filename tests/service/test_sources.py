@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import orjson
@@ -18,6 +19,7 @@ from bayou.service.sources.source import SourceError
 from bayou.service.sources.standard_input import StandardInput
 from bayou.service.sources.text_rows import TextRows
 from tests.service.following import Following, assert_same_bits, finished, stored
+from tests.service.kills import free_port
 from tests.service.made import rows
 
 
@@ -264,3 +266,23 @@ def test_the_command_reads_standard_input(tmp_path):
     finally:
         one.end(signal.SIGTERM)
     assert one.process.returncode is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--follow", "m=events.ndjson"], "needs a --target"),
+        (["--follow", "m=a.csv", "--follow", "m=a.csv", "--target", "y"], "follow a source once"),
+        (["--follow", "m"], "must be MODEL=SOURCE"),
+        (["--store", "none/store.db"], "folder of the store"),
+        (["--store", "text.db"], "must be a file of bayou"),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_one_line(tmp_path, words, why):
+    (tmp_path / "text.db").write_text("this is no store of models, and long enough to be looked at " * 40)
+    command = [sys.executable, "-m", "bayou.cli", "serve", "--port", str(free_port()), *words]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert told.returncode == 1
+    assert why in told.stderr
+    assert "Traceback" not in told.stderr
+    assert len(told.stderr.strip().splitlines()) <= 2

@@ -30,21 +30,21 @@ READ_BY_ROUTES = (
 
 
 def create_app(
-    path: str,
-    sync: str = "normal",
+    store: Store,
     token: str | None = None,
     hosts: tuple[str, ...] | None = None,
     threads: int = 2,
     follow: Sequence[Follow] = (),
 ) -> Guard:
-    """An ASGI application over one store. With ``hosts``, requests for any other are refused; sources to ``follow``
-    are learnt while it runs.
+    """An ASGI application over one store, which is closed with it.
+
+    With ``hosts``, requests for any other are refused; sources to ``follow`` are learnt while it runs.
     """
     metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.hub = hub = Hub(Store(path, sync), threads)
+        app.state.hub = hub = Hub(store, threads)
         metrics.known = hub.lanes
         await hub.start()
         followers: list[Follower] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,12 +12,19 @@ from bayou.evaluation.report_page import PANELS
 from bayou.evaluation.report_theory import Expected, Windows, doubts, expected
 from bayou.evaluation.table_run import TableRun
 
+_DRAWN: WeakKeyDictionary[TableRun, tuple[Any, list[dict[str, Any]]]] = WeakKeyDictionary()  # theory takes its time
+
 
 def panels(run: TableRun) -> list[dict[str, Any]]:
     """One per score: each window with its standard error, baselines, and theory or why there is none."""
     if not run.has_scores or not run.curve:
         return []
-    return [_panel(run, *one) for one in PANELS["classes" if run.model.task in CLASSES else "numbers"]]
+    latest = len(run.curve), run.curve[-1]
+    known = _DRAWN.get(run)
+    if known is None or known[0] != latest:
+        drawn = [_panel(run, *one) for one in PANELS["classes" if run.model.task in CLASSES else "numbers"]]
+        known = _DRAWN[run] = latest, drawn
+    return known[1]
 
 
 def _panel(run: TableRun, name: str, title: str, unit: str, baselines: dict[str, str]) -> dict[str, Any]:

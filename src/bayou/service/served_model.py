@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from bayou.contracts import State
 from bayou.encoders import SparseEncoder
@@ -293,8 +294,17 @@ class ServedModel:
         return older
 
 
+def name_of(label: Any) -> str:
+    """A class as a key of JSON: text as it is, others as JSON writes them.
+
+    >>> name_of("yes"), name_of(True), name_of(2)
+    ('yes', 'true', '2')
+    """
+    return label if isinstance(label, str) else orjson.dumps(label).decode()
+
+
 def _of_classes(said: Any, classes: list[Any]) -> list[Any]:
-    names, best = [str(label) for label in classes], np.argmax(said, axis=1).tolist()
+    names, best = [name_of(label) for label in classes], np.argmax(said, axis=1).tolist()
     return [
         {"label": classes[place], "probabilities": dict(zip(names, row, strict=True))}
         for place, row in zip(best, said.tolist(), strict=True)
@@ -302,7 +312,7 @@ def _of_classes(said: Any, classes: list[Any]) -> list[Any]:
 
 
 def _of_probabilities(said: dict[Any, float]) -> dict[str, Any]:
-    return {"label": max(said, key=said.__getitem__), "probabilities": {str(k): said[k] for k in sorted(said)}}
+    return {"label": max(said, key=said.__getitem__), "probabilities": {name_of(k): said[k] for k in sorted(said)}}
 
 
 def _of_numbers(said: Any) -> list[Any]:

@@ -11,7 +11,8 @@ import uvicorn
 from bayou.errors import BayouError
 from bayou.service.app import create_app
 from bayou.service.security import check_token, is_loopback
-from bayou.service.sources.follower import Follow
+from bayou.service.sources.follower import Follow, check_asked
+from bayou.service.store import Store
 
 SWITCH = 0.0002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -30,7 +31,9 @@ def serve(
     if not Path(store).resolve().parent.is_dir():
         raise BayouError(f"the folder of the store must be there; got {store}.")
     hosts = (*LOCAL, host) if is_loopback(host) else None
-    app = create_app(store, sync, token, hosts, follow=follow)
+    file = Store(store, sync)
+    check_asked(follow, {model.name for model in file.models()})
+    app = create_app(file, token, hosts, follow=follow)
     sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5

@@ -35,6 +35,7 @@ function whiskers(chart, x, y, low, high, lying = false) {
   ctx.clip();
   ctx.strokeStyle = ctx.fillStyle = BLUE;
   ctx.lineWidth = 1.4 * ratio;
+  ctx.setLineDash([]);
   x.forEach((_, i) => {
     if (x[i] === null || y[i] === null) return;
     ctx.beginPath();
@@ -56,6 +57,16 @@ function legend(place, entries) {
     line.append(one);
   }
   place.replaceChildren(line);
+}
+
+// 1, 2 and 5 of each power of ten; powers alone where there are many.
+function rounds(low, high) {
+  const found = [];
+  const steps = high / low > 2000 ? [1] : high / low > 30 ? [1, 3] : [1, 2, 5];
+  for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+    found.push(...steps.map((step) => step * power).filter((value) => value >= low && value <= high));
+  }
+  return found;
 }
 
 function short(value) {
@@ -81,11 +92,12 @@ export function curve(box, panel) {
   const dashes = [[2, 3], [8, 3, 2, 3]];
   const series = lines.map((line, i) => ({ stroke: line.name === "theory" ? ORANGE : GREY, spanGaps: true,
     width: line.name === "theory" ? 2.2 : 1.4, dash: line.name === "theory" ? [7, 5] : dashes[i], points: { show: false } }));
-  const bounds = [Math.min(...data[0]), Math.max(...data[0]) * 1.08];
+  const bounds = [Math.min(...data[0]) * 0.9, Math.max(...data[0]) * 1.08];
   put(place, {
     scales: { x: { time: false, distr: 3, range: () => bounds },
       y: { range: () => [lowest > 0 ? 0 : lowest - 0.1 * Math.abs(lowest), top] } },
-    axes: [axis("rows learnt", { values: (_, ticks) => ticks.map((t) => t === null ? "" : short(t)) }),
+    axes: [axis("rows learnt", { splits: () => rounds(...bounds), filter: (_, ticks) => ticks,
+      values: (_, ticks) => ticks.map(short) }),
       axis(panel.unit, { size: 56 })],
     series: [{}, { stroke: BLUE, width: 0, paths: () => null, points: { show: false } }, ...series],
     hooks: { draw: [(chart) => whiskers(chart, ...windows, low, high)] },

@@ -14,9 +14,10 @@ function facts(status) {
     ["rows/s", number(status.rows_per_second)], ["labels pending", number(status.pending)]];
   if (status.drift_probability !== undefined) shown.push(["P(drift)", number(status.drift_probability)]);
   if (status.coverage) shown.push(["coverage of 90 %", `${number(status.coverage.value)} ± ${number(status.coverage.error)}`]);
-  for (const score of ["log_loss", "accuracy", "ece", "rmse", "nlpd"]) {
+  const scores = { log_loss: "log loss", accuracy: "accuracy", ece: "calibration error", rmse: "RMSE", nlpd: "NLPD" };
+  for (const [score, title] of Object.entries(scores)) {
     const found = status.scores[score];
-    if (found && found.value !== null) shown.push([score.replace("_", " "), `${number(found.value)} ± ${number(found.error)}`]);
+    if (found && found.value !== null) shown.push([title, `${number(found.value)} ± ${number(found.error)}`]);
   }
   byId("facts").replaceChildren(...shown.map(([title, text]) => {
     const box = element("div");

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -184,19 +184,25 @@ class Follower:
         self._reasons.append(told)
 
 
-async def begin(hub: Hub, asked: Sequence[Follow]) -> list[Follower]:
-    """Follow all that was asked for; models that are not there are made."""
-    sources = [one.opened() for one in asked]
-    names = [source.name for source in sources]
+def check_asked(asked: Sequence[Follow], known: Container[str]) -> None:
+    """Raise if what was asked for cannot be followed, given the models that are there."""
+    names = [one.opened().name for one in asked]
     for name in names:
         if names.count(name) > 1 and not name.startswith("file:"):
             raise SourceError(f"{name} must be followed by one model; name another group for each.")
     if len(set(zip(names, (one.model for one in asked), strict=True))) < len(asked):
         raise SourceError("each model must follow a source once.")
     for one in asked:
+        if one.model not in known and one.target is None:
+            raise SourceError(f"--follow needs a --target to make the model {one.model!r}, which is not there.")
+
+
+async def begin(hub: Hub, asked: Sequence[Follow]) -> list[Follower]:
+    """Follow all that was asked for; models that are not there are made."""
+    check_asked(asked, hub.lanes)
+    sources = [one.opened() for one in asked]
+    for one in asked:
         if one.model not in hub.lanes:
-            if one.target is None:
-                raise SourceError(f"--follow needs a --target to make the model {one.model!r}, which is not there.")
             await hub.create(one.model, Settings.of({"target": one.target}))
     followers = [Follower(hub, one.model, source, one.on_error) for one, source in zip(asked, sources, strict=True)]
     for follower in followers:
