@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from bayou.errors import BayouError
@@ -78,6 +78,12 @@ class Client:
     def model(self, name: str) -> Model:
         """A model that is there."""
         return Model(self, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let the connection go."""

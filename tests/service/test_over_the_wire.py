@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import polars as pl
@@ -62,6 +63,17 @@ def test_the_client_asks_for_all(url):
     model.delete()
     assert "shops" not in {one["name"] for one in client.models()}
     client.close()
+
+
+def test_the_example_of_the_page_runs(url):
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0].replace("http://127.0.0.1:8000", url)
+    names = {}
+    exec(code, names)  # what the page tells users to run
+    assert set(names["said"].probabilities) == {"true", "false"}
+    with names["client"]:
+        assert names["shops"].status()["examples"] == 3
+        names["shops"].delete()
 
 
 def test_a_file_that_is_pushed_twice_counts_once(url, tmp_path):

@@ -48,6 +48,25 @@ def test_a_model_from_its_making_to_its_end(serving):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("labels", [[True, "maybe", False], ["yes", "no", 1], [0, 1, True]])
+def test_labels_of_several_kinds_are_refused(serving, labels):
+    async def run():
+        async with serving() as client:
+            await made(client)
+            mixed = [row | {"bought": labels[place % 3]} for place, row in enumerate(rows(30))]
+            told = await client.post("/v1/models/shops:learn", json={"instances": mixed})
+            assert told.status_code == 422
+            assert "of one kind" in told.json()["detail"]
+            same = [row | {"bought": labels[place % 2]} for place, row in enumerate(rows(30))]
+            if type(labels[0]) is type(labels[1]):
+                assert (await client.post("/v1/models/shops:learn", json={"instances": same})).status_code == 200
+                told = await client.post("/v1/models/shops:learn", json={"instances": mixed})
+                assert told.status_code == 422
+                assert (await client.get("/v1/models/shops")).json()["examples"] == 30
+
+    asyncio.run(run())
+
+
 def test_what_is_served_is_the_table_model(serving):
     """Learning by HTTP is learning in the process: the same probabilities to the last bit."""
 

@@ -72,7 +72,10 @@ class ServedModel:
         rows: Sequence[Row] = event.body["rows"]
         check_rows(rows)
         table, ignored = self._table(rows)
-        self._check_classes([row.get(self.model.target.column) for row in rows])
+        labels = [row.get(self.model.target.column) for row in rows]
+        self._check_classes(labels)
+        if self.model.target.comparison is None:
+            self._check_kinds([label for label in labels if label is not None])
         learnt = self.model.learn_many(table)
         self.run.count(learnt)
         return Applied(int(learnt.known.sum()), ignored, learnt)
@@ -207,10 +210,15 @@ class ServedModel:
         """A third class comes to a task of two, or a class of another kind: raises where that is not to be."""
         if self.model.task not in CLASSES:
             return
-        kinds = {type(label) for label in (*self.model.classes, *labels)}
-        if len(kinds) > 1:
-            raise InvalidTarget(f"labels must be of one kind, as {self.model.classes[:1]}; got {labels[0]!r}.")
+        self._check_kinds(labels)
         self.model.task = self.model._task_of(np.array(labels, dtype=object))
+
+    def _check_kinds(self, labels: list[Any]) -> None:
+        """Truth values, numbers and text are different classes, and hardly meant to stand side by side."""
+        known = [*self.model.classes[:1], *labels]
+        for label in labels:
+            if kind_of(label) != kind_of(known[0]):
+                raise InvalidTarget(f"labels must be of one kind, as {known[0]!r}; got {repr(label)[:60]}.")
 
     # --- asking
 
@@ -292,6 +300,11 @@ class ServedModel:
             its.forecasts.waiting[one.forecast] = Pending(example, None, (0.0, 1.0))
             older.pending[id] = one
         return older
+
+
+def kind_of(label: Any) -> type:
+    """Of a label: bool, float for all numbers, or str."""
+    return bool if isinstance(label, bool) else float if isinstance(label, int | float) else str
 
 
 def name_of(label: Any) -> str:
