@@ -1,0 +1,95 @@
+"""Turns of events: each gets its number on the loop, its place in the queue of its model, and an answer once it is
+written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from bayou.errors import BayouError
+from bayou.service.committer import Committer
+from bayou.service.errors import Busy
+from bayou.service.lane import Job, Lane
+from bayou.service.limits import MOST_QUEUED
+from bayou.service.served_model import Applied, ServedModel
+from bayou.service.store import Store
+
+
+class Told(NamedTuple):
+    """An answer, as JSON; what came of the event, unless it is a repetition."""
+
+    answer: bytes
+    applied: Applied | None
+
+
+class Turns:
+    """Made on the loop, and asked there; models whose events could not be written are told to ``lost``."""
+
+    def __init__(self, store: Store, threads: int, lost: Callable[[set[int]], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="bayou-lane")
+        self.committer = Committer(store, lost, self._tell)
+        self.latest = store.last_seq()
+
+    def next_seq(self) -> int:
+        """The number of an event that comes now."""
+        self.latest += 1
+        return self.latest
+
+    def queue(self, lane: Lane, job: Job) -> asyncio.Future[Told]:
+        """Give an event its number and its place, at once: events are applied in the order of their numbers."""
+        self.check_room(lane)
+        future: asyncio.Future[Told] = self.loop.create_future()
+        seq = self.next_seq() if job.event is not None and not job.seq else job.seq
+        lane.add(job._replace(seq=seq, done=self.told(future), epoch=lane.epoch), self.pool.submit)
+        return future
+
+    @staticmethod
+    def check_room(lane: Lane) -> None:
+        """Raise if too much waits for a model."""
+        if len(lane.queue) >= MOST_QUEUED:
+            raise Busy(f"at most {MOST_QUEUED} requests may wait for {lane.name!r}; try again later.")
+
+    def told(self, future: asyncio.Future[Told]) -> Callable[[Applied | None, bytes, BaseException | None], None]:
+        """What sets a future: on the loop, or from a thread where a thing has failed."""
+
+        def done(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
+            if applied is None:
+                self.loop.call_soon_threadsafe(settle, future, Told(answer, applied), error)
+            else:
+                settle(future, Told(answer, applied), error)
+
+        return done
+
+    def _tell(self, done: list[Callable[[], None]]) -> None:
+        """Of a group that was written, once for all."""
+        self.loop.call_soon_threadsafe(lambda: [each() for each in done])
+
+    async def close(self) -> None:
+        """Let everything that was begun come to its end."""
+        await self.loop.run_in_executor(None, self.pool.shutdown)
+        await self.loop.run_in_executor(None, self.committer.close)
+
+
+def nothing(served: ServedModel, applied: Applied) -> bytes:
+    """Whoever asked makes the answer."""
+    return b""
+
+
+def nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
+    """Nobody waits, or the queue will say who does."""
+
+
+def settle(future: asyncio.Future[Told], told: Told, error: BaseException | None) -> None:
+    """Give whoever still waits an answer, or what went wrong."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(told)
+    elif isinstance(error, BayouError | MemoryError):
+        future.set_exception(error)
+    else:
+        future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
