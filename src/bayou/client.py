@@ -31,6 +31,7 @@ class ServerError(BayouError):
 @dataclass(frozen=True)
 class Prediction:
     """Of classes, the most probable and the probability of each; of numbers, mean, deviation and interval of 90 %.
+    Where intervals were asked for, ``low`` and ``high`` are those of the label's probability.
 
     By its ``id`` the label can be told later. All is None before the model has learnt anything.
     """
@@ -130,9 +131,12 @@ class Model:
         told = self._client.ask("POST", f"{self._path}:learn", {"instances": list(rows)}, key or _key())
         return Learnt(told["learnt"], told["examples"])
 
-    def predict(self, rows: Sequence[Mapping[str, Any]], issue_id: bool = True) -> list[Prediction]:
-        """What is known of rows; with ids, by which labels come later."""
-        told = self._client.ask("POST", f"{self._path}:predict", {"instances": list(rows), "issue_id": issue_id})
+    def predict(
+        self, rows: Sequence[Mapping[str, Any]], issue_id: bool = True, intervals: bool = False
+    ) -> list[Prediction]:
+        """What is known of rows; with ids, by which labels come later; or, without, with intervals of probabilities."""
+        body = {"instances": list(rows), "issue_id": issue_id, "intervals": intervals}
+        told = self._client.ask("POST", f"{self._path}:predict", body)
         ids = told.get("ids") or [None] * len(told["predictions"])
         return [Prediction(id, **(one or {})) for id, one in zip(ids, told["predictions"], strict=True)]
 

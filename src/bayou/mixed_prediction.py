@@ -101,7 +101,7 @@ class MixedPrediction:
         return self._shaped(self._moments()[1])
 
     def _moments(self) -> tuple[Vector, Vector]:
-        shares, members = self._asked()
+        shares, members = self.believed()
         if self.largest is None:
             pairs = [likelihood.moments(latent) for likelihood, latent in members]
         else:
@@ -109,7 +109,7 @@ class MixedPrediction:
         mean = _mixed(shares, [mean for mean, _ in pairs])
         return mean, _mixed(shares, [variance + (own - mean) ** 2 for own, variance in pairs])
 
-    def _asked(self, least: float = 0.0) -> tuple[Matrix, list[tuple[Likelihood, Latent]]]:
+    def believed(self, least: float = 0.0) -> tuple[Matrix, list[tuple[Likelihood, Latent]]]:
         """The members of which more than so much is believed in some row: their shares, and what each of them says."""
         asked = (
             np.flatnonzero(self.shares.max(axis=0) > least) if len(self.shares) else np.arange(len(self._likelihoods))
@@ -123,7 +123,7 @@ class MixedPrediction:
         targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
         for likelihood in set(self._likelihoods):
             likelihood.check_targets(targets)
-        shares, members = self._asked()
+        shares, members = self.believed()
         values = np.stack([likelihood.log_probability(targets, latent) for likelihood, latent in members], axis=1)
         return self._shaped(np.asarray(logsumexp(values, axis=1, b=shares)))
 
@@ -146,7 +146,7 @@ class MixedPrediction:
         wanted = np.atleast_1d(np.asarray(probabilities, dtype=np.float64))
         if not np.all((wanted > 0.0) & (wanted < 1.0)):
             raise InvalidSpec(f"`probabilities` must lie between 0 and 1; got {probabilities!r}.")
-        _, members = self._asked(LEAST_SHARE)
+        _, members = self.believed(LEAST_SHARE)
         if not all(isinstance(likelihood, CONTINUOUS) for likelihood, _ in members):
             return self._shaped(np.stack([self._whole_quantile(p) for p in wanted], axis=1))
         of_members = np.stack([likelihood.quantiles(latent, wanted) for likelihood, latent in members])
@@ -155,7 +155,7 @@ class MixedPrediction:
 
     def _roots(self, wanted: Vector, low: Matrix, high: Matrix) -> Matrix:
         """Where the cumulative probability is that wanted, from low to high, if it has no jumps."""
-        shares, members = self._asked(LEAST_SHARE)
+        shares, members = self.believed(LEAST_SHARE)
         rows, levels = np.divmod(np.arange(low.size), wanted.size)
 
         def excess(y: Vector, row: Vector, level: Vector) -> Vector:

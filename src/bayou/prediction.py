@@ -46,6 +46,11 @@ class Prediction:
         return self._latent
 
     @property
+    def likelihood(self) -> Likelihood:
+        """What targets are like, given the latent."""
+        return self._likelihood
+
+    @property
     def mean(self) -> Any:
         """Expected y; for targets -1 and +1, twice the probability of +1, less one."""
         return self._shaped(self._likelihood.moments(self.latent)[0])

@@ -48,6 +48,27 @@ def test_a_model_from_its_making_to_its_end(serving):
     asyncio.run(run())
 
 
+def test_intervals_of_probabilities_have_them_and_shrink(serving):
+    async def run():
+        async with serving() as client:
+            await made(client)
+            asked, widths = {"instances": inputs(rows(20, 9)), "issue_id": False, "intervals": True}, []
+            for seed, count in ((1, 60), (2, 3000)):
+                await client.post("/v1/models/shops:learn", json={"instances": rows(count, seed)})
+                said = (await client.post("/v1/models/shops:predict", json=asked)).json()
+                plain = (await client.post("/v1/models/shops:predict", json=asked | {"intervals": False})).json()
+                for one, other in zip(said["predictions"], plain["predictions"], strict=True):
+                    assert one["probabilities"] == other["probabilities"]
+                    assert 0.0 <= one["low"] <= max(one["probabilities"].values()) <= one["high"] <= 1.0
+                widths.append(sum(one["high"] - one["low"] for one in said["predictions"]))
+                assert said["version"] == plain["version"]
+            assert widths[1] < 0.5 * widths[0]
+            wrong = await client.post("/v1/models/shops:predict", json=asked | {"issue_id": True})
+            assert wrong.status_code == 422
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("labels", [[True, "maybe", False], ["yes", "no", 1], [0, 1, True]])
 def test_labels_of_several_kinds_are_refused(serving, labels):
     async def run():

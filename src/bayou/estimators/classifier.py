@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayou.calibration import Foreseen
 from bayou.contracts import Likelihood, Mask, Matrix, Posterior, State, Vector
-from bayou.errors import InvalidTarget, ShapeMismatch
+from bayou.errors import InvalidSpec, InvalidTarget, ShapeMismatch
 from bayou.estimators import dicts
 from bayou.estimators.calibrated import CalibratedEstimator
 from bayou.estimators.choice import Choice
@@ -28,6 +28,7 @@ from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
+from bayou.probability_intervals import probability_interval
 
 # The logistic function is close to the normal one of its argument over this.
 LOGISTIC_OVER_PROBIT = 1.702
@@ -362,6 +363,20 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probability of each class, in the order of ``classes_``."""
         return self._probabilities(self._predictions(X))[:, self._class_order]
+
+    def predict_proba_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """Where the probability of the second of two classes lies, given what is believed of the weights: low and high.
+
+        The interval is that of the probability itself: it shrinks as more is learnt, while labels stay as random as
+        they are.
+        """
+        prediction = self._predictions(X)
+        if len(self._codes) != 2 or isinstance(prediction, MixedClasses):
+            raise InvalidSpec(f"intervals of probabilities must be of two classes; got {len(self._codes)}.")
+        ends = probability_interval(prediction, coverage)
+        if self._calibration is not None:
+            ends = np.sort(self._calibration.predict_many(ends.ravel()).reshape(ends.shape), axis=1)
+        return ends if self._class_order[1] == 1 else 1.0 - ends[:, ::-1]
 
     def predict_log_proba(self, X: ArrayLike) -> Matrix:
         """Log probability of each class, in the order of ``classes_``."""

@@ -13,7 +13,9 @@ from bayou.service.errors import TooLarge, Unusable
 from bayou.service.http import PROBLEMS, answered, body_of, gives, hub_of, key_of, takes
 from bayou.service.hub import Hub
 from bayou.service.limits import MOST_BYTES, PART
+from bayou.service.rows import Row
 from bayou.service.schemas import Feedback, Learn, Learnt, Predict, PredictedLearnt, Predictions, Streamed
+from bayou.service.served_model import ServedModel
 
 NDJSON = "application/x-ndjson"
 router = APIRouter(prefix="/v1/models", tags=["rows"], responses=PROBLEMS)
@@ -23,6 +25,12 @@ router = APIRouter(prefix="/v1/models", tags=["rows"], responses=PROBLEMS)
 async def predict(name: str, request: Request) -> Response:
     """What is known of rows: probabilities of classes, or mean and interval; with ids, by which labels come later."""
     asked = await body_of(request, Predict)
+    if asked.intervals:
+        if asked.issue_id:
+            raise Unusable("`intervals` must come with `issue_id` false; got true.")
+        hub = hub_of(request)
+        version = hub.lane(name).version
+        return answered(await hub.look(name, lambda served: _with_intervals(served, asked.instances, version)))
     found = await hub_of(request).predict(name, asked.instances, asked.issue_id)
     told: dict[str, Any] = {"predictions": found.predictions, "version": found.version}
     if found.ids is not None:
@@ -30,6 +38,10 @@ async def predict(name: str, request: Request) -> Response:
     if found.ignored:
         told["ignored_columns"] = found.ignored
     return answered(told)
+
+
+def _with_intervals(served: ServedModel, rows: list[Row], version: int) -> bytes:
+    return orjson.dumps({"predictions": served.predict_with_intervals(rows), "version": version})
 
 
 @router.post(

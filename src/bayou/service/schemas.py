@@ -38,10 +38,13 @@ class NewModel(Asked):
 
 
 class Predict(Asked):
-    """Rows to predict. With ``issue_id`` each gets an id, and waits for its label."""
+    """Rows to predict. With ``issue_id`` each gets an id, and waits for its label. With ``intervals``, for rows without
+    ids, it is told of two classes how sure the probability itself is.
+    """
 
     instances: Rows
     issue_id: bool = True
+    intervals: bool = False
 
 
 class Learn(Asked):
@@ -76,10 +79,14 @@ class RollBack(Asked):
 
 
 class Classified(BaseModel):
-    """The most probable class, and the probability of each."""
+    """The most probable class, and the probability of each; where that was asked for, the interval that has the
+    probability of the label with 90 %, given what is known so far.
+    """
 
     label: bool | int | str
     probabilities: dict[str, float]
+    low: float | None = None
+    high: float | None = None
 
 
 class Measured(BaseModel):

@@ -236,6 +236,18 @@ class ServedModel:
             (estimator.predict_proba if is_classes else estimator.predict_distribution)(inputs), len(rows)
         )
 
+    def predict_with_intervals(self, rows: Sequence[Row]) -> list[Any]:
+        """The same; of two classes, with the interval that has the probability of the label with 90 %."""
+        shown = self.predict(rows)
+        if not self.model.begun or self.model.task not in CLASSES or len(self.model.classes) != 2:
+            return shown
+        inputs = self.model._inputs_of(self.model.layout, table_of(rows, self.model.kinds()))
+        ends = self.model.estimator.predict_proba_interval(inputs).tolist()
+        for one, (low, high) in zip(shown, ends, strict=True):
+            is_second = one["label"] == self.model.classes[1]
+            one["low"], one["high"] = (low, high) if is_second else (1.0 - high, 1.0 - low)
+        return shown
+
     def shown(self, said: Any, count: int, classes: list[Any] | None = None) -> list[Any]:
         """What was said of rows, in JSON's types; null before anything was learnt."""
         if said is None:

@@ -89,7 +89,8 @@ function answer(said) {
   const shares = Object.entries(said.probabilities).sort((a, b) => b[1] - a[1]);
   const bits = -shares.reduce((sum, [, p]) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
   const bars = element("div");
-  place.replaceChildren(element("strong", `${said.label}: probability ${shares[0][1].toFixed(3)}`),
+  const sure = said.low === undefined ? "" : `, between ${said.low.toFixed(3)} and ${said.high.toFixed(3)} with 90 %`;
+  place.replaceChildren(element("strong", `${said.label}: probability ${shares[0][1].toFixed(3)}${sure}`),
     element("p", `uncertainty ${bits.toFixed(2)} bits, of at most ${Math.log2(shares.length).toFixed(2)}`), bars);
   charts.bars(bars, [["", shares.slice(0, 12)]]);
 }
@@ -101,7 +102,7 @@ async function predict(event) {
     if (input.value !== "") row[input.name] = input.dataset.kind === "number" ? Number(input.value) : input.value;
   }
   try {
-    answer((await askJson(`${path}:predict`, { instances: [row], issue_id: false })).predictions[0]);
+    answer((await askJson(`${path}:predict`, { instances: [row], issue_id: false, intervals: true })).predictions[0]);
   } catch (error) {
     byId("answer").textContent = error.message;
   }
