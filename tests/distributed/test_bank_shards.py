@@ -224,6 +224,31 @@ def test_heavy_tails_are_refined() -> None:
     np.testing.assert_allclose(fitted.model.mean_of(0), np.linalg.lstsq(X, NUMBERS)[0], atol=0.3)
 
 
+def test_weights_of_rows_count_as_rows_do() -> None:
+    counts = np.random.default_rng(5).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), counts)
+    one = here(Bank(NUMBER_MEMBERS, 5, NEVER), (X, NUMBERS, counts.astype(float)), shards=3).model
+    other = learnt(NUMBER_MEMBERS, X[repeated], NUMBERS[repeated])
+    assert_same(one, other)
+    members = [Member(Probit()), Member(FlipProbit(0.1))]
+    one, other = (here(Bank(members, 5, NEVER), (X, SIGNS, *w), shards=3).model for w in ((np.ones(len(X)),), ()))
+    np.testing.assert_array_equal(one.belief.mean, other.belief.mean)
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-12)
+
+
+def test_of_whom_nothing_is_left_in_a_part_nothing_is() -> None:
+    rng = np.random.default_rng(6)
+    members = [Member(Gaussian(1e-4)), Member(Gaussian(100.0)), Member(Gaussian(1.0))]
+    targets = X @ [1.0, 0.5, 0.0, -1.0, 0.0]
+    quiet, loud = (targets + noise * rng.normal(size=len(X)) for noise in (0.01, 10.0))
+    loud_parts = [learnt(members, X[k::2], loud[k::2]) for k in range(2)]
+    np.testing.assert_allclose(merge(*loud_parts).weights, learnt(members, X, loud).weights, atol=1e-12)
+    # Here each part is certain of another: no evidence is left that could be compared, and what is left is multiplied.
+    torn = merge(learnt(members, X, quiet), learnt(members, X, loud))
+    assert torn.weights.sum() == pytest.approx(1.0)
+    assert np.isfinite(torn.log_evidence)
+
+
 def test_missing_values_and_tables() -> None:
     import polars as pl
 

@@ -2,14 +2,16 @@
 
 Members do not change places within shards, and none sleeps: who is the best for a while, and how often that changes, is
 a question to the order of rows, which shards do not have. So members are weighed by their evidence of all rows, and
-what is believed of each rate of switching is what it was at first. Rows that count k times are given k times what a
-member said of them, as a bank does it: that depends on what was known before, so that weights of members are near those
-of one pass then, not the same; what members believe is.
+what is believed of each rate of switching is what it was at first.
+
+A Gaussian row that counts k times is given what k such rows are given. A bank in one pass gives it k times what was
+said before the first of them, and so does a shard of other likelihoods, or with values that are missing.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayou.bank import Bank
-from bayou.contracts import Matrix, Vector
+from bayou.contracts import Mask, Matrix, Vector
 from bayou.distributed.naturals import added, n_bytes, taken
 from bayou.distributed.readers import ArrayReader
 from bayou.distributed.scores import count, no_scores
@@ -84,8 +86,11 @@ class BankedPlan:
 
     def is_exact(self, seen: Seen) -> bool:
         """Whether what a shard tells does not depend on what others have told."""
-        plain = all(isinstance(m.likelihood, Gaussian) and m.tails == np.inf for m in self.members)
-        return plain and not seen.missing
+        return bool(self.adds_up().all()) and not seen.missing
+
+    def adds_up(self) -> Mask:
+        """Of which members that is so where nothing is missing."""
+        return np.array([isinstance(m.likelihood, Gaussian) and m.tails == np.inf for m in self.members])
 
     def first_bytes(self) -> int:
         """What a shard tells takes."""
@@ -130,8 +135,13 @@ def learn_banked(plan: BankedPlan, shard: Shard, total: BankNatural | None = Non
             if len(rows):
                 features, missing = plan.encoding.features(rows)
                 told = plan.encoding.targets(targets)
+                before_chunk = log_partitions(bank.belief, bank.plan)
                 said = bank.learn_many(features, told, weights, missing)
-                given += given_by_members(said, told, weights)
+                gave = given_by_members(said, told, weights)
+                if weights is not None and missing is None:
+                    more = log_partitions(bank.belief, bank.plan) - before_chunk
+                    gave = np.where(plan.adds_up(), log_scales(plan.members, told, weights) + more, gave)
+                given += gave
                 count(scores, plan.encoding, said, told, weights)
         log_scale = given - log_partitions(bank.belief, bank.plan) + at_first
         learnt = BankNatural(*taken(natural_of(bank.belief, bank.plan), cavity))._replace(log_scale=log_scale)
@@ -148,6 +158,15 @@ def given_by_members(said: Any, targets: Vector, weights: Vector | None) -> Vect
         values = said._record[:, :, VALUE]
     total: Vector = values.sum(axis=0) if weights is None else weights @ values
     return total
+
+
+def log_scales(members: Sequence[Member], targets: Vector, weights: Vector) -> Vector:
+    """What of the evidence of rows depends on nothing but their targets, of members that are Gaussian."""
+    count, squares = float(weights.sum()), float(weights @ targets**2)
+    noises = [m.likelihood.noise_variance if isinstance(m.likelihood, Gaussian) else 1.0 for m in members]
+    apart = [0.0 if m.learns_noise else squares / noise for m, noise in zip(members, noises, strict=True)]
+    found: Vector = -0.5 * (count * np.log(2.0 * np.pi * np.array(noises)) + apart)
+    return found
 
 
 def take(bank: Bank, natural: BankNatural) -> None:
