@@ -21,7 +21,7 @@ from bayou.bank_changes import Snapshots
 from bayou.bank_classes import carried
 from bayou.bank_found import Findings
 from bayou.bank_layout import draw_waves, extended, plan_of, prior_of, room_for
-from bayou.bank_merging import combined, retold, retold_targets, slice_of
+from bayou.bank_merging import combined, retold, retold_targets
 from bayou.contracts import Mask, Matrix, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.learner import rows_and_mask
@@ -29,6 +29,7 @@ from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief, blocks_of
+from bayou.numerics.bank_naturals import slice_of
 from bayou.numerics.bank_weights import BLOCK, foresee
 from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
 from bayou.numerics.class_banks import forecast_classes, learn_classes, learn_late_class, predict_classes
@@ -374,7 +375,8 @@ class Bank(Findings):
         """What this bank and others like it know together, member by member, if no row was learnt by two of them.
 
         It is the prior times what each has learnt beyond it: exact for Gaussian targets without drift. Of weights that
-        walk it is what they know of them now. Chains are multiplied likewise, as if none had switched.
+        walk it is what they know of them now. Members are weighed by what they would have given to all rows, one after
+        another: exact as well, with a ``switching`` of 0 alone; with other rates as if none had switched.
         """
         return self._combined([(1.0, bank) for bank in (self, *others)])
 
@@ -388,9 +390,9 @@ class Bank(Findings):
             if any(getattr(bank, name) != getattr(self, name) for name in specs):
                 raise InvalidSpec(f"banks must have the same members, switching, features and budget; got {bank!r}.")
         total = Bank(self.members, self.n_features, self.switching, self.budget)
-        combined(total.belief, self.plan, [(share, bank.belief) for share, bank in parts])
+        evidence = sum(share * bank.log_evidence for share, bank in parts)
+        total.log_evidence = combined(total.belief, self.plan, [(s, bank.belief) for s, bank in parts], evidence)
         total.n_examples = sum(int(share) * bank.n_examples for share, bank in parts)
-        total.log_evidence = sum(share * bank.log_evidence for share, bank in parts)
         return total
 
     def copy(self) -> Bank:

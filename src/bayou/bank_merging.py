@@ -2,71 +2,77 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayou.contracts import Array, Matrix, Vector
-from bayou.errors import ImproperBelief
 from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_naturals import (
+    BankNatural,
+    believed,
+    log_partitions,
+    natural_of,
+    prior_of,
+    slice_of,
+    symmetric,
+    write,
+)
 from bayou.numerics.bank_past import FARTHEST
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
 
 FEW = 16.0  # targets of which the prior of the noise outweighs some
+LEAST_KNOWN = 1e-200  # with less, a chain has forgotten who of its members was better
 FIRST_UNITS = 2.0  # targets that units need
 MOST_AT_ONCE = 32  # beliefs whose products are taken in one sum; of more, as banks of classes have, one by one
 
 
-def combined(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]]) -> None:
-    """Write what the parts know together, each so many times, to a belief that knows nothing."""
-    beyond = 1.0 - sum(share for share, _ in parts)  # how often the prior would be missing
-    plan = blocks_of(plan)
-    for m in range(plan.size.size):
-        at, square, size = slice_of(plan, m)
-        origin = plan.origin[at]
-        precision, shift = np.zeros((size, size)), beyond * origin / plan.ceiling[at]
-        squares = float(origin @ shift)
-        for share, belief in parts:
-            known = np.linalg.inv(belief.covariance[square].reshape(size, size))
-            precision += share * known
-            shift += share * (known @ belief.mean[at])
-            squares += share * float(belief.mean[at] @ known @ belief.mean[at])
-        precision[np.diag_indices(size)] += beyond / plan.ceiling[at]
-        if not np.linalg.eigvalsh(precision).min() > 0.0:
-            raise ImproperBelief(f"member {m} would have no positive precision: the part is none of the whole.")
-        covariance = symmetric(np.linalg.inv(precision))
-        total.covariance[square] = covariance.ravel()
-        total.mean[at] = covariance @ shift
-        if plan.keeps[m] >= 0.0:
-            _combine_noise(total, m, beyond, parts, squares - float(total.mean[at] @ precision @ total.mean[at]))
-    log_chains = sum(share * np.log(belief.chains) for share, belief in parts)
-    chains = np.maximum(np.exp(log_chains - np.max(log_chains)), FAINTEST)
-    total.chains[...] = chains / chains.sum()
+def combined(
+    total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]], log_evidence: float = 0.0
+) -> float:
+    """Write what the parts know together, each so many times, to a belief that knows nothing; returns its evidence.
+
+    ``log_evidence`` is that of the parts, added up. What they gave to their rows, each by itself, is not what one that
+    learnt all rows would have given: members are weighed by the latter, as `bayou.numerics.bank_naturals` has it. That
+    is exact of Gaussian targets if members never change places and none sleeps.
+    """
+    prior, at_first = prior_of(plan), log_partitions(total, plan)
+    natural, beyond = prior, np.zeros_like(at_first)
+    for share, belief in parts:
+        told = natural_of(belief, plan)
+        natural = BankNatural(*(a + share * (b - c) for a, b, c in zip(natural, told, prior, strict=True)))
+        beyond -= share * (log_partitions(belief, plan) - at_first)
+    write(total, plan, natural)
+    beyond += log_partitions(total, plan) - at_first
     total.usual[...] = np.mean([belief.usual for share, belief in parts if share > 0.0], axis=0)
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
+    return log_evidence + _weigh(total, plan, parts, beyond)
 
 
-def _combine_noise(
-    total: BankBelief, m: int, beyond: float, parts: Sequence[tuple[float, BankBelief]], apart: float
-) -> None:
-    """Shapes and rates add up; where parts disagree about the weights, that is noise as well: half of ``apart``."""
-    shape, rate = beyond * np.array(FIRST_NOISE) + sum(share * belief.noise[m] for share, belief in parts)
-    rate += 0.5 * apart
-    if not (shape > 0.0 and rate > 0.0):
-        raise ImproperBelief(f"member {m} would have noise of shape {shape} and rate {rate}: no part of the whole.")
-    total.noise[m] = shape, rate
+def _weigh(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]], beyond: Vector) -> float:
+    """Weigh members, of whom each gave so much more to all rows than to the parts; returns what the bank gave more.
 
-
-def slice_of(plan: BankPlan, m: int) -> tuple[slice, slice, int]:
-    """Where the mean and the covariance of a member lie, of its first latent, and how many weights it has."""
-    at, square, size = int(plan.at[m]), int(plan.square[m]), int(plan.size[m])
-    return slice(at, at + size), slice(square, square + size * size), size
-
-
-def symmetric(matrix: Array) -> Matrix:
-    """Without what rounding has made of it."""
-    half: Matrix = 0.5 * (matrix + matrix.T)
-    return half
+    Members who change places have no evidence of their own. So it is taken from the chain in which they never do, and
+    told to all; what parts say of the rates is multiplied. Without such a chain, or where nothing is left of it, what
+    parts say of all is multiplied, and no more. Of whom nothing was left in a part, nothing is.
+    """
+    n_rates, n_members = total.chains.shape
+    never = np.flatnonzero(plan.switching == 0.0)
+    own = [belief.chains[never[0]] for _, belief in parts] if never.size else []
+    lost = np.any([chain <= 2.0 * FAINTEST for chain in own], axis=0)
+    if not never.size or np.all(lost) or min(chain.max() for chain in own) < LEAST_KNOWN:
+        total.chains[...] = believed(sum((share * np.log(belief.chains) for share, belief in parts), np.zeros(1)))
+        return 0.0
+    of_members, of_rates = np.where(lost, -np.inf, beyond), np.zeros(n_rates)
+    for (share, belief), chain in zip(parts, own, strict=True):
+        of_members += share * np.log(chain / chain.sum())
+        of_rates += share * np.log(n_rates * belief.chains.sum(axis=1))
+    total.chains[...] = believed(of_rates[:, None] + of_members)
+    more = 1.0 - sum(share for share, _ in parts)  # how often what was believed at first would be missing
+    gave = float(logsumexp(of_members)) - more * math.log(n_members)
+    return gave + float(logsumexp(of_rates)) - math.log(n_rates)
 
 
 def retold(belief: BankBelief, plan: BankPlan, scale: Vector, shift: Vector, bent: bool = True) -> None:

@@ -98,6 +98,50 @@ def test_estimators_in_other_frames_are_merged_as_if_one_had_learnt_all(make: An
     assert both.n_examples_ == 6000
 
 
+def as_streamed(rows: Any) -> Any:
+    """Rows as a stream tells them: before a column has varied, it is told at the centre that it is then given."""
+    told = rows.copy()
+    for j in range(rows.shape[1]):
+        first = int(np.argmax(rows[:, j] != rows[0, j]))
+        told[:first, j] = rows[: first + 1, j].mean()
+    return told
+
+
+def test_collinear_columns_are_surer_in_streams_by_the_rows_before_they_varied() -> None:
+    """Categories that add up to one leave a direction to the prior, but for the first rows of each stream.
+
+    Merging is exact: what it adds up is what the normal equations of rows as they were told give.
+    """
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 3, 2000)
+    rows = np.column_stack([rng.normal(size=2000), np.eye(3)[category]])
+    targets = rows @ [1.0, 0.0, 1.0, 2.0] + 0.5 * rng.normal(size=2000)
+    halves = [slice(0, 1000), slice(1000, 2000)]
+
+    def new() -> OnlineRegressor:
+        return OnlineRegressor(posterior=FullGaussian(10.0), likelihood=Gaussian(0.25))
+
+    def by_normal_equations(told: Any, model: Any) -> Any:
+        frame = model._frame
+        features = np.column_stack([np.ones(len(told)), (told - frame.centre) / frame.deviation])
+        covariance = np.linalg.inv(np.eye(5) / 10.0 + features.T @ features / 0.25)
+        return np.sqrt(np.diag(covariance))[1:] / frame.deviation
+
+    parts = [new().partial_fit(rows[half], targets[half]) for half in halves]
+    for part, half in zip(parts, halves, strict=True):
+        expected = by_normal_equations(as_streamed(rows[half]), part)
+        np.testing.assert_allclose(part.summary().deviation, expected, rtol=1e-8)
+    both = merge(*parts)
+    expected = by_normal_equations(np.vstack([as_streamed(rows[half]) for half in halves]), both)
+    np.testing.assert_allclose(both.summary().deviation, expected, rtol=1e-8)
+    assert both.summary().deviation[1:].max() < 0.8
+    # In frames that were there before the first row nothing is left but the prior, also where these were others.
+    alone = [fit(new(), (rows[half], targets[half]), engine=InProcess(), shards=2).model for half in halves]
+    for model in (merge(*alone), fit(new(), (rows, targets), engine=InProcess(), shards=4).model):
+        np.testing.assert_allclose(model.summary().deviation, by_normal_equations(rows, model), rtol=1e-8)
+        np.testing.assert_allclose(model.summary().deviation[1:], np.sqrt(10.0 / 3.0), rtol=1e-3)
+
+
 def test_a_frame_in_common_makes_merging_exact() -> None:
     whole = fit(learnt_noise(), (X, NUMBERS), engine=InProcess(), shards=4).model
     half = fit(learnt_noise(), (X, NUMBERS), engine=InProcess(), shards=1).model

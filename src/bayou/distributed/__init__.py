@@ -6,6 +6,7 @@ merging          merge, subtract: models as values
 sources          where rows come from, cut into shards
 readers          from what a shard gives to rows of numbers and targets
 shards           what the rows of one shard tell
+bank_shards      the same of banks whose members know nothing of time, member by member
 hashed_shards    the same of hashed rows, of which only weights that were touched are sent
 scores           how good what was said of each row was, before it was learnt
 retelling        what a model has learnt, in the columns and units of another

@@ -9,19 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from bayou.bank import Bank
 from bayou.contracts import Vector
-from bayou.distributed import hashed_shards
+from bayou.distributed import bank_shards, hashed_shards
+from bayou.distributed.bank_shards import BankedPlan
 from bayou.distributed.engines import Engine, engine_of
 from bayou.distributed.hashed_shards import HashedPlan, HashedReader
-from bayou.distributed.naturals import (
-    FULL,
-    added,
-    check_family,
-    log_partition,
-    n_bytes,
-    prior_of,
-    write,
-)
+from bayou.distributed.naturals import added, check_family, log_partition, n_bytes, prior_of, write
 from bayou.distributed.progress import Show, Stage, bar
 from bayou.distributed.readers import ArrayReader, Reader, TableReader, join, look
 from bayou.distributed.scores import Scores
@@ -29,13 +23,14 @@ from bayou.distributed.shards import Plan, Told, one_thread
 from bayou.distributed.sources import Reading, Shard, shards_of
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
-from bayou.estimators.common_frame import Seen, begun, check_kind, encoding_of
+from bayou.estimators.common_frame import begun, check_kind, encoding_of
 from bayou.estimators.table_model import CLASSES
 from bayou.learner import Learner
-from bayou.likelihoods import Gaussian, Logistic, Poisson
+from bayou.likelihoods import Logistic, Poisson
 from bayou.numerics.table_kinds import as_table
 from bayou.posteriors import NormalInverseGamma
 
+AnyPlan = Plan | BankedPlan | HashedPlan
 ROUNDS = 3  # at most, of what is not exact
 FIRST_ROWS = 16_384  # that columns are found out from
 # Without drift: parts of a stream have no common now.
@@ -128,9 +123,10 @@ def fit(
 ) -> Fitted:
     """Learn a source in shards, which are learnt side by side, and add up what they tell.
 
-    ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, or a `TableModel`, in
-    which one learner without drift stands for the bank. ``source`` is what `bayou.distributed.sources` has; ``target``
-    names the column of tables that estimators of plain numbers learn. ``engine`` is None for local processes, a number
+    ``estimator`` is an `OnlineRegressor`, `OnlineClassifier` or `OnlineCounter` without a bank, a `Bank` of members
+    that know nothing of time, which are added up one by one, or a `TableModel`, in which one learner without drift
+    stands for the bank. ``source`` is what `bayou.distributed.sources` has; ``target`` names the column of tables that
+    estimators of plain numbers learn. ``engine`` is None for local processes, a number
     of them, "dask", the address of a Dask cluster, or an engine. ``shards`` is how many there are to be, where the
     source does not say; ``learner`` the estimator that learns the rows of a TableModel, if it is not to be the usual.
 
@@ -159,13 +155,15 @@ def fit(
         work = _Work(runs, parts, show)
         looked = work.look(reader)
         model, plan = _planned(estimator, looked, learner)
-        exact = isinstance(plan, Plan) and is_exact(plan, looked.seen)
+        exact = not isinstance(plan, HashedPlan) and plan.is_exact(looked.seen)
         enough = 1 if isinstance(plan, HashedPlan) else ROUNDS
         told, passes, settled = work.refine(plan, 1 if exact else rounds or enough, tolerance)
     if isinstance(plan, HashedPlan):
         head = next(parts[0].chunks())
         models = [(hashed_shards.finished(plan, one, head), one.rows) for one in (told[0], told[-1])]
         first, last = (_in_table(reader, *one) for one in models)
+    elif isinstance(plan, BankedPlan):
+        first, last = (bank_shards.finished(model, plan, one) for one in (told[0], told[-1]))
     else:
         first, last = (_finished(model, plan, one) for one in (told[0], told[-1]))
     refined = moved(_learner_of(first), _learner_of(last)) if len(told) > 1 else None
@@ -183,12 +181,7 @@ def fit(
     )
 
 
-def is_exact(plan: Plan, seen: Seen) -> bool:
-    """Whether what a shard tells does not depend on what others have told."""
-    return isinstance(plan.likelihood, Gaussian) and isinstance(plan.posterior, FULL) and not seen.missing
-
-
-def moved(before: Learner, after: Learner) -> Move:
+def moved(before: Learner | Bank, after: Learner | Bank) -> Move:
     """How far a belief is from another."""
     spread = np.sqrt(_variances(after))
     step = np.abs(np.ravel(after.belief.mean) - np.ravel(before.belief.mean)) / spread
@@ -196,7 +189,9 @@ def moved(before: Learner, after: Learner) -> Move:
     return Move(float(step.max()), float(ratio.max()))
 
 
-def _variances(learner: Learner) -> Vector:
+def _variances(learner: Learner | Bank) -> Vector:
+    if isinstance(learner, Bank):
+        return bank_shards.variances(learner)
     each = [learner.posterior.variances(belief) for belief in learner.beliefs()]
     return np.concatenate([np.broadcast_to(one, (learner.n_features,)) for one in each])
 
@@ -220,7 +215,7 @@ class _Work:
         self.seconds_to_look = stage.seconds
         return looked
 
-    def refine(self, plan: Plan | HashedPlan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
+    def refine(self, plan: AnyPlan, rounds: int, tolerance: float) -> tuple[list[Told], list[Round], bool]:
         """What all shards have told after each round, and how the rounds went."""
         shared, before = self._engine.share(plan), None
         handles: list[Any] = []
@@ -273,9 +268,11 @@ def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> t
         if model.layout is not None and model.layout.hashed:
             return HashedReader(model.task not in CLASSES, model.estimator.encoder.text, None, model), note
         return TableReader(model), note
-    check_kind(estimator)
     if learner is not None:
         raise InvalidSpec(f"`learner` is for a TableModel; got {learner!r} beside {estimator!r}.")
+    if isinstance(estimator, Bank):
+        return bank_shards.reader_of(estimator, target), bank_shards.note_of(estimator)
+    check_kind(estimator)
     are_numbers = not isinstance(estimator, OnlineClassifier)
     if estimator.encoder is not None:
         return HashedReader(are_numbers, estimator.encoder.text, target), ""
@@ -294,7 +291,7 @@ def _begun_table(given: TableModel, first: Shard) -> TableModel:
     return model
 
 
-def _planned(estimator: Any, looked: Any, learner: Any) -> tuple[Any, Plan | HashedPlan]:
+def _planned(estimator: Any, looked: Any, learner: Any) -> tuple[Any, AnyPlan]:
     """A model in the frame of all that was seen, and all that it takes to learn a shard."""
     reader, seen = looked.reader, looked.seen
     if isinstance(reader, HashedReader):
@@ -303,6 +300,8 @@ def _planned(estimator: Any, looked: Any, learner: Any) -> tuple[Any, Plan | Has
             estimator = own.set_params(encoder=reader.table.estimator.encoder)
         plan = HashedPlan(estimator, looked._replace(rows=()))
         return plan.model(), plan
+    if isinstance(estimator, Bank):
+        return estimator, bank_shards.planned(estimator, reader, seen)
     is_table = isinstance(estimator, TableModel)
     names = None if not is_table else reader.model.layout.names
     if isinstance(reader, TableReader):
@@ -343,6 +342,8 @@ def _in_table(reader: Any, estimator: Any, rows: int) -> Any:
     return whole
 
 
-def _learner_of(model: Any) -> Learner:
+def _learner_of(model: Any) -> Learner | Bank:
+    if isinstance(model, Bank):
+        return model
     found: Learner = (model.estimator if isinstance(model, TableModel) else model)._learner_
     return found

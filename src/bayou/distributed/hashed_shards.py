@@ -25,7 +25,7 @@ from bayou.distributed.sources import Shard
 from bayou.encoders.standardizer import deviation_of
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, StreamError
 from bayou.estimators import OnlineClassifier, OnlineCounter, TableModel
-from bayou.estimators.common_frame import DRIFTS, Seen, check_kind, encoding_of, sorted_labels
+from bayou.estimators.common_frame import ONE_LEARNER, Seen, check_kind, check_members, encoding_of, sorted_labels
 from bayou.estimators.doublings import next_look
 from bayou.estimators.sparse_inputs import Table, check_number
 from bayou.numerics.column_moments import Moments, moments_and_missing
@@ -198,7 +198,8 @@ def begun(estimator: Any, looked: HashedLooked) -> Any:
     else:
         model._start(width)
     if isinstance(model._learner_, SparseBank):
-        raise InvalidSpec(DRIFTS.format(instead=WITHOUT_BUDGET))
+        check_members(model._learner_.members, ONE_LEARNER.format(example=WITHOUT_BUDGET))
+        raise InvalidSpec(f"a bank of hashed rows cannot be learnt in shards yet: set no `budget`; got {model!r}.")
     if getattr(model, "_finds_noise", False):
         raise InvalidSpec(f"the noise must be told where hashed rows are shared out: set a likelihood; got {model!r}.")
     if isinstance(model, OnlineCounter):

@@ -17,10 +17,10 @@ from bayou.distributed.retelling import Learnt, in_units, learnt_by, told_in, wi
 from bayou.errors import ImproperBelief, InvalidSpec, StreamError
 from bayou.estimators import BayesianCCA, OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
 from bayou.estimators.common_frame import (
-    DRIFTS,
     INSTEAD,
     Seen,
     begun,
+    check_members,
     check_static,
     moments_of,
     take_frame,
@@ -158,9 +158,7 @@ def _settings(model: Any) -> dict[str, Any]:
 
 
 def _check_bank(bank: Bank) -> None:
-    for member in bank.members:
-        if member.drift > 0.0 or member.restarts or (member.noise_memory or np.inf) < np.inf:
-            raise InvalidSpec(f"{member!r}: {DRIFTS.format(instead='Bank([Member(likelihood), ...]), all of drift 0')}")
+    check_members(bank.members, "let all members be as Member(likelihood), without drift", past=False)
 
 
 def _check_part(rows: int, of_part: int) -> None:

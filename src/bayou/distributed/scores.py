@@ -26,6 +26,8 @@ from bayou.evaluation.metrics import (
 )
 from bayou.evaluation.stream_scores import LEVEL, places_of
 from bayou.likelihoods import Softmax
+from bayou.mixed_classes import MixedClasses
+from bayou.mixed_prediction import MixedPrediction
 
 Scores = dict[str, Metric]
 
@@ -64,11 +66,19 @@ def joined(one: Scores, other: Scores) -> Scores:
 
 def _probabilities(said: Any, told: Vector, n_classes: int) -> tuple[Matrix, Any]:
     """What each class was given, and which it was."""
+    if isinstance(said, MixedClasses):
+        return said.probabilities, told.astype(np.intp)
+    if isinstance(said, MixedPrediction):
+        assert said.evidence is not None
+        return _of_two(np.exp(said.evidence), told)
     likelihood = said._likelihood
     if isinstance(likelihood, Softmax):
         return likelihood.probabilities(said.latent), told.astype(np.intp)
-    codes = (told > 0.0).astype(np.intp)
-    given = np.exp(said.log_probability(told))
-    second = np.where(codes == 1, given, 1.0 - given)
     assert n_classes == 2
+    return _of_two(np.exp(said.log_probability(told)), told)
+
+
+def _of_two(given: Vector, told: Vector) -> tuple[Matrix, Any]:
+    codes = (told > 0.0).astype(np.intp)
+    second = np.where(codes == 1, given, 1.0 - given)
     return np.column_stack([1.0 - second, second]), codes

@@ -18,12 +18,13 @@ from typing import Any, ClassVar, NamedTuple
 from threadpoolctl import threadpool_limits
 
 from bayou.contracts import Likelihood, Posterior, Rule
-from bayou.distributed.naturals import Natural, added, log_partition, n_bytes, natural_of, prior_of, taken, write
+from bayou.distributed.naturals import FULL, Natural, added, log_partition, n_bytes, natural_of, prior_of, taken, write
 from bayou.distributed.readers import Reader
 from bayou.distributed.scores import Scores, count, joined, no_scores
 from bayou.distributed.sources import Shard
-from bayou.estimators.common_frame import Encoding
+from bayou.estimators.common_frame import Encoding, Seen
 from bayou.learner import Learner
+from bayou.likelihoods import Gaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,10 @@ class Plan:
         return Learner(self.likelihood, self.posterior, self.rule, self.n_features)
 
     may_diverge: ClassVar[bool] = False
+
+    def is_exact(self, seen: Seen) -> bool:
+        """Whether what a shard tells does not depend on what others have told."""
+        return isinstance(self.likelihood, Gaussian) and isinstance(self.posterior, FULL) and not seen.missing
 
     def first_bytes(self) -> int:
         """What a shard tells takes."""

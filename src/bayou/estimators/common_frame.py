@@ -24,12 +24,15 @@ from bayou.estimators.doublings import next_look
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.online import OnlineEstimator
 from bayou.estimators.regressor import OnlineRegressor
+from bayou.members import Member
 from bayou.numerics.column_moments import Moments, moments_and_missing
 
-DRIFTS = (
-    "members of a bank that drift know what is so now, and parts of a stream have no common now. Learn the parts one "
-    "after another, in the order of time, with `partial_fit`; or set a likelihood or a posterior, as {instead}, and "
-    "there is one learner without drift, whose parts add up."
+NO_COMMON_NOW = (
+    "{member!r} {why}, and parts of a stream have no common now. Chain the shards in time: learn the parts one after "
+    "another, in the order of time, with `partial_fit` (`learn_many` of a bank); or {instead}."
+)
+ONE_LEARNER = (
+    "set a likelihood or a posterior, as {example}, and there is one learner without drift, whose parts add up"
 )
 INSTEAD: dict[type, str] = {
     OnlineClassifier: "OnlineClassifier(likelihood=Logistic())",
@@ -156,11 +159,28 @@ def check_kind(estimator: Any) -> None:
 def check_static(model: Any) -> None:
     """Raise unless a begun estimator has one learner, told in full rows, whose noise is not found beside it."""
     if model._bank is not None:
-        raise InvalidSpec(DRIFTS.format(instead=INSTEAD[type(model)]))
+        check_members(model._bank.members, ONE_LEARNER.format(example=INSTEAD[type(model)]))
+        raise InvalidSpec(f"a bank must be told its rows by itself, as `Bank(members, n_features)`; got {model!r}.")
     if model._inputs is not None:
         raise InvalidSpec(f"sparse and hashed rows cannot be merged yet; got {model._learner_.posterior!r}.")
     if getattr(model, "_finds_noise", False):
         raise InvalidSpec(f"the noise must be learnt or told where rows are shared out; got {model!r}.")
+
+
+def check_members(members: Sequence[Member], instead: str, past: bool = True) -> None:
+    """Raise unless no member of a bank reads anything into the order of rows; those who see the past may be let in."""
+    for member in members:
+        if member.drift > 0.0:
+            why = "drifts"
+        elif member.restarts:
+            why = "begins anew where the stream changes"
+        elif (member.noise_memory or math.inf) < math.inf:
+            why = "forgets the noise"
+        elif past and member.past:
+            why = "sees past targets, which the first rows of a part do not have"
+        else:
+            continue
+        raise InvalidSpec(NO_COMMON_NOW.format(member=member, why=why, instead=instead))
 
 
 def encoding_of(model: Any) -> Encoding:
