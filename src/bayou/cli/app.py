@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bayou.cli.errors import fail, told_in_one_line
+from bayou.cli.loading import loading
 from bayou.cli.names import split
 
 app = typer.Typer(
@@ -102,7 +103,8 @@ def learn(
     """Learn a column of a table from the others, predicting each row before it is learnt."""
     _no_rate(learning_rate)
     with told_in_one_line():
-        from bayou.cli.learn import Asked, run  # noqa: PLC0415  # when it is run
+        with loading():
+            from bayou.cli.learn import Asked, run  # noqa: PLC0415  # when it is run
 
         asked = Asked(
             source=_one_source(source, data),
@@ -155,7 +157,8 @@ def predict(
 ) -> None:
     """Predict each row: probabilities of classes, or numbers with intervals."""
     with told_in_one_line():
-        from bayou.cli.predict import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.predict import run  # noqa: PLC0415
 
         run(model, _one_source(source, data), output, coverage, format, _names(header), on_error)
 
@@ -169,7 +172,8 @@ def inspect(
 ) -> None:
     """What a model has learnt: weights with intervals, noise and drift, evidence, size, and what was chosen why."""
     with told_in_one_line():
-        from bayou.cli.inspect import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.inspect import run  # noqa: PLC0415
 
         run(model, number, coverage, json)
 
@@ -193,7 +197,8 @@ def evaluate(
 ) -> None:
     """Score a model on a source: in all, in a sliding window, and fading; or two models against each other."""
     with told_in_one_line():
-        from bayou.cli.evaluate import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.evaluate import run  # noqa: PLC0415
 
         told = _one_source(source, data), against, learn, delay, window, half_life, format, _names(header)
         run(model, *told, on_error, json)
@@ -215,7 +220,8 @@ def compare(
 ) -> None:
     """Two or more settings over one read of the source: -s '' -s '--basis spline' -s '--budget 5'."""
     with told_in_one_line():
-        from bayou.cli.compare import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.compare import run  # noqa: PLC0415
 
         run(_one_source(source, data), target, setting or [], format, _names(header), on_error, json)
 
@@ -269,7 +275,8 @@ def merge(
 ) -> None:
     """What models that learnt different rows know together; or, with --subtract, one without a part of its rows."""
     with told_in_one_line():
-        from bayou.cli.merge import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.merge import run  # noqa: PLC0415
 
         run(models, output, subtract, quiet)
 
@@ -281,7 +288,8 @@ def report(
 ) -> None:
     """One page about a run: scores, learning curve, calibration, weights and drift. It needs no network."""
     with told_in_one_line():
-        from bayou.cli.report import run  # noqa: PLC0415
+        with loading():
+            from bayou.cli.report import run  # noqa: PLC0415
 
         run(model, output)
 
