@@ -41,6 +41,7 @@ from bayou.rules import MomentMatching
 
 # How often the best member may change, per row: never, and up to every tenth.
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+LATER = ("usual", "jumps")  # what beliefs got after files had been written without it
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
@@ -420,7 +421,7 @@ class Bank(Findings):
         config = state.config
         bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
         for name, own in bank.belief._asdict().items():
-            if name == "usual" and f"belief.{name}" not in state.arrays:  # files of before do not have it
+            if name in LATER and f"belief.{name}" not in state.arrays:  # files of before do not have it
                 continue
             saved = state.arrays[f"belief.{name}"]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
@@ -444,7 +445,12 @@ class Bank(Findings):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {belief.chains.sum()}.")
         if not (np.all(belief.usual >= 0.0) and abs(belief.usual.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"what is believed of late must sum to 1; got {belief.usual.sum()}.")
-        if not (np.all(belief.noise > 0.0) and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0) and self.awake.any()):
+        if not (
+            np.all(belief.noise > 0.0)
+            and np.all(belief.jumps > 0.0)
+            and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0)
+            and self.awake.any()
+        ):
             raise ImproperBelief("noise must be positive, counts not negative, and some member awake.")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_jumps import FIRST_JUMPS
 from bayou.numerics.bank_naturals import (
     BankNatural,
     believed,
@@ -47,6 +48,8 @@ def combined(
     write(total, plan, natural)
     beyond += log_partitions(total, plan) - at_first
     total.usual[...] = np.mean([belief.usual for share, belief in parts if share > 0.0], axis=0)
+    jumps = sum((share * (belief.jumps - FIRST_JUMPS) for share, belief in parts), np.zeros_like(total.jumps))
+    total.jumps[...] = FIRST_JUMPS + np.maximum(jumps, 0.0)
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
     return log_evidence + _weigh(total, plan, parts, beyond)
 

@@ -56,6 +56,10 @@ class Member(Spec):
     learns it; None if the likelihood says it. Such noise may have heavy ``tails``: that of Student's t with so many
     degrees of freedom, of which targets far away tell little.
 
+    One with ``jumps`` stands for targets that are far from where others would have them, who differ from it in nothing
+    but their noise: any row may be such, with a probability that is learnt, and the next is theirs again. It learns its
+    noise from these rows alone.
+
     >>> from bayou import FlipProbit, Gaussian, Member
     >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift
     0.0001
@@ -73,6 +77,7 @@ class Member(Spec):
     past_variance: float | None = None
     past_mean: float = 0.0
     tails: float = math.inf
+    jumps: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
@@ -88,8 +93,9 @@ class Member(Spec):
             raise InvalidSpec(f"`past` must be a whole number from 0 to 64; got {self.past!r}.")
         if not (isinstance(self.past_mean, (int, float)) and math.isfinite(self.past_mean)):
             raise InvalidSpec(f"`past_mean` must be a finite number; got {self.past_mean!r}.")
-        if not isinstance(self.restarts, bool):
-            raise InvalidSpec(f"`restarts` must be True or False; got {self.restarts!r}.")
+        for name in ("restarts", "jumps"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSpec(f"`{name}` must be True or False; got {getattr(self, name)!r}.")
         self._check_noise()
 
     def _check_noise(self) -> None:
@@ -98,6 +104,8 @@ class Member(Spec):
         if self.noise_memory is None:
             if self.tails < math.inf:
                 raise InvalidSpec(f"`tails` are of noise that is learnt, with a `noise_memory`; got {self.tails!r}.")
+            if self.jumps:
+                raise InvalidSpec("`jumps` are of members that learn their noise, with a `noise_memory`; got None.")
             return
         if not (isinstance(self.noise_memory, (int, float)) and self.noise_memory >= 1.0):
             raise InvalidSpec(

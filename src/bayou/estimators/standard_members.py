@@ -124,8 +124,8 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     def member(drift: float, memory: float, **given: object) -> Member:
         return Member(kind, drift, prior_variance, noise_memory=memory, **given)  # type: ignore[arg-type]  # fields
 
-    def unchanged(memory: float, tails: float) -> Member:
-        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails}
+    def unchanged(memory: float, tails: float, jumps: bool = False) -> Member:
+        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails, "jumps": jumps}
         return Member(kind, 0.0, PINNED, past=1, **same)  # type: ignore[arg-type]  # fields
 
     return [
@@ -140,6 +140,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         ),
         *(unchanged(memory, math.inf) for memory in (ever, short)),
         *(unchanged(memory, tails) for memory, tails in product((ever, shortest), (HEAVY, HEAVIEST))),
+        unchanged(ever, math.inf, jumps=True),
         *(
             member(drift, memory if waves.inputs is None or n_waves > N_WAVES else short, waves=waves)
             for waves, (drift, memory) in bent(
