@@ -29,6 +29,7 @@ from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief, blocks_of
+from bayou.numerics.bank_jumps import LATEST_JUMP
 from bayou.numerics.bank_naturals import slice_of
 from bayou.numerics.bank_weights import BLOCK, foresee
 from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
@@ -447,7 +448,8 @@ class Bank(Findings):
             raise ImproperBelief(f"what is believed of late must sum to 1; got {belief.usual.sum()}.")
         if not (
             np.all(belief.noise > 0.0)
-            and np.all(belief.jumps > 0.0)
+            and np.all(belief.jumps >= 0.0)
+            and np.all(belief.jumps[:, :LATEST_JUMP] > 0.0)
             and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0)
             and self.awake.any()
         ):

@@ -24,7 +24,7 @@ from bayou.numerics.bank_belief import (
 )
 from bayou.numerics.bank_jumps import FIRST_JUMPS
 from bayou.numerics.bank_past import REACH
-from bayou.numerics.bank_weights import FIRST, FIRST_NOISE, TARGETS_PER_WAVE
+from bayou.numerics.bank_weights import FIRST, FIRST_JITTER, FIRST_NOISE, TARGETS_PER_WAVE
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -71,7 +71,7 @@ def kin_of(members: Sequence[Member]) -> list[int]:
             m.past_mean,
             m.waves,
             m.past,
-            m.learns_noise,
+            m.noise_memory is None,
             m.tails,
             m.restarts,
             m.jumps,
@@ -86,7 +86,8 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     sizes = np.array([member.n_features(n_inputs) for member in members])
     latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
-    kept = [-1.0 if member.noise_memory is None else math.exp(-1.0 / member.noise_memory) for member in members]
+    kept = np.array([-1.0 if m.noise_memory is None else math.exp(-1.0 / m.noise_memory) for m in members])
+    jitters = np.array([member.jitters for member in members])
     return BankPlan(
         size=sizes,
         latents=latents,
@@ -100,7 +101,8 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         origin=np.concatenate([np.tile(_origin(member, n_inputs), member.n_latents) for member in members]),
         ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
-        keeps=np.array(kept),
+        keeps=np.where(jitters, -1.0, kept),
+        jitter=np.where(jitters, kept, -1.0),
         tails=np.array([float(member.tails) for member in members]),
         jump=np.array(_jumps_of(members)),
         cost=np.array([cost(member, n_inputs) for member in members]),
@@ -157,7 +159,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     return BankBelief(
         mean=plan.origin.copy(),
         covariance=covariance,
-        noise=np.tile(FIRST_NOISE, (count, 1)),
+        noise=np.where(plan.jitter[:, None] < 0.0, FIRST_NOISE, FIRST_JITTER),
         chains=np.full((chains, count), 1.0 / (chains * count)),
         usual=np.full(count, 1.0 / count),
         merit=zeros(count),

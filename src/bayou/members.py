@@ -53,7 +53,8 @@ class Member(Spec):
     change. ``past_variance`` is the prior variance of their weights, if it is not that of the inputs, and ``past_mean``
     the prior mean of that of the latest. One that ``restarts`` begins anew now and then, and stands for a stream that
     has changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
-    learns it; None if the likelihood says it. Such noise may have heavy ``tails``: that of Student's t with so many
+    learns it; None if the likelihood says it. Of counts it is noise of the log of what is expected: they vary more than
+    their mean by as much as is found. Of numbers such noise may have heavy ``tails``: that of Student's t with so many
     degrees of freedom, of which targets far away tell little.
 
     One with ``jumps`` stands for targets that are far from where others would have them, who differ from it in nothing
@@ -111,13 +112,23 @@ class Member(Spec):
             raise InvalidSpec(
                 f"`noise_memory` must be a number of rows, at least 1, or None; got {self.noise_memory!r}."
             )
-        if not self.likelihood.scales_with_noise or self.likelihood.params.tolist() != [1.0]:
-            raise InvalidSpec(f"noise is learnt in units of it, with Gaussian(1.0); got {self.likelihood!r}.")
+        if self.jitters:
+            if self.tails < math.inf or self.jumps:
+                raise InvalidSpec(f"`tails` and `jumps` are of noise of numbers; got {self.likelihood!r}.")
+        elif not self.likelihood.scales_with_noise or self.likelihood.params.tolist() != [1.0]:
+            raise InvalidSpec(
+                f"noise is learnt in units of it, with Gaussian(1.0), or of counts; got {self.likelihood!r}."
+            )
 
     @property
     def learns_noise(self) -> bool:
         """Whether the size of the noise is learnt with the weights."""
-        return self.noise_memory is not None
+        return self.noise_memory is not None and not self.jitters
+
+    @property
+    def jitters(self) -> bool:
+        """Whether the size of noise of the latent itself is learnt, the log of what is expected."""
+        return self.noise_memory is not None and bool(self.likelihood.log_link)
 
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""

@@ -115,7 +115,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
     Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
-    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What
+    any tails, and one that stands for jumps, so that these do not make others right. Two take what is far off for an outlier. What
     many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
     as it was.
     """
@@ -154,7 +154,7 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
 
     Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
-    where inputs tell nothing, what these cost is not paid. Of members with many waves, none does.
+    where inputs tell nothing, what these cost is not paid. Two of them find how much counts vary. Of members with many waves, none does.
     """
     kind, few = Poisson(), NegativeBinomial(0.1)
 
@@ -167,7 +167,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(Member(NegativeBinomial(r), d, prior_variance) for r, d in product((0.1, 1.0), (0.0, 1e-4, 1e-2))),
         *(going_on(likelihood, drift) for likelihood, drift in product((kind, few), (1e-3, 1e-2))),
         *(going_on(NegativeBinomial(r), d) for r, d in ((0.02, 0.0), (0.02, 1e-3), (0.1, 0.0))),
-        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.004, 0.02, 0.1, 1.0)))),
+        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.02, 0.1, 1.0)))),
+        *(going_on(kind, prior_variance=NONE, past=1, noise_memory=memory) for memory in (math.inf, 200.0)),
         *(Member(NegativeBinomial(r), 0.0, prior_variance) for r in (0.3, 8.0)),
         *(Member(k, 0.0, prior_variance, restarts=True) for k in (kind, few) for _ in range(N_RESTARTS // 2)),
         *(Member(few, drift, prior_variance, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),

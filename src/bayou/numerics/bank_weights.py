@@ -78,7 +78,7 @@ def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
         kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total
         for m in range(chain.size):
             chain[m] = kept * chain[m] + drawn_anew * drawn(belief, m)
-        let_jump(belief, plan, chain)
+        let_jump(belief, plan, chain, 1.0)
         for m in range(chain.size):
             shares[m] += chain[m]
     for m in range(shares.size):
@@ -107,7 +107,7 @@ def foresee(belief: BankBelief, plan: BankPlan, ahead: float, shares: Vector) ->
                 share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
                 shares[m] += share
                 awake += share
-    let_jump(belief, plan, shares)
+    let_jump(belief, plan, shares, 1.0 + ahead)
     for m in range(members):
         shares[m] /= awake
 
@@ -127,7 +127,7 @@ def foresee_chains(belief: BankBelief, plan: BankPlan, ahead: float, shares: Mat
             share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
             shares[k, m] = share if belief.rest[m] <= 0.0 else 0.0
             awake += shares[k, m]
-        let_jump(belief, plan, shares[k])
+        let_jump(belief, plan, shares[k], 1.0 + ahead)
     scale(shares, 1.0 / awake, 0.0)
 
 
@@ -407,12 +407,13 @@ def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
             belief.mean[at + i] = plan.origin[at + i]
             for j in range(size):
                 belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
-    belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE
+    belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE if plan.jitter[m] < 0.0 else FIRST_JITTER
     belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
     belief.born[m] = belief.pulse[STEPS]
 
 
 FIRST_NOISE = (0.5, 0.5)  # shape and rate: about one target that was one unit off
+FIRST_JITTER = (0.5, 0.02)  # the same of the log of what is expected of counts
 LEAST_NOISE = 1e-6  # squared units, of a member whose noise has heavy tails
 
 

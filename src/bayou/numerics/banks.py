@@ -156,6 +156,8 @@ def marginal(
         degrees = 1.0 / (1.0 / degrees + 1.0 / plan.tails[m])  # tails are at least as heavy as either makes them
         ratio = 1.0 / noise
     blur = scatter(mean, covariance, missing[n], ratio) if n < missing.shape[0] else 0.0
+    if plan.jitter[m] >= 0.0:
+        blur += belief.noise[m, 1] / belief.noise[m, 0]
     record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = expected(mean, x), variance + blur, noise, degrees
     return variance, blur
 
@@ -167,8 +169,9 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
     steps = 1.0 + belief.idle[m]
     belief.idle[m] = 0.0
     walk(belief.covariance[square : square + size * size], plan.ceiling[at : at + size], steps * plan.drift[m])
-    if 0.0 <= plan.keeps[m] < 1.0:
-        fade(belief.noise[m], plan.keeps[m] ** steps)
+    kept = max(plan.keeps[m], plan.jitter[m])
+    if 0.0 <= kept < 1.0:
+        fade(belief.noise[m], kept**steps)
 
 
 @borrowing_kernel
@@ -190,6 +193,18 @@ def observe_noise(
     noise[0] += 0.5 * weight
     noise[1] += 0.5 * error * error * precision * kept
     return value, error * precision * kept, precision * kept
+
+
+@borrowing_kernel
+def observe_jitter(noise: Vector, step: float, spread: float, weight: float) -> None:
+    """Learn how large noise of the latent is: by the slope of log E p in its size, in units of the information of it.
+
+    A target counts for as much as it tells of the noise: one that shows it counts in full, as of numbers.
+    """
+    size = noise[1] / noise[0]
+    told = size * spread
+    noise[0] += 0.5 * weight * told * told
+    noise[1] += 0.5 * weight * size * (told * told - told + size * step * step)
 
 
 @borrowing_kernel
@@ -220,6 +235,8 @@ def learn_member(
             belief.noise[m, 1] = max(belief.noise[m, 1], LEAST_NOISE * belief.noise[m, 0])
     else:
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
+        if plan.jitter[m] >= 0.0:
+            observe_jitter(belief.noise[m], step, spread, weight)
     covariance = belief.covariance[square : square + size * size]
     absorb(belief.mean[at : at + size], covariance, room.direction, step, spread)
     return value
