@@ -115,9 +115,9 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
     Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
-    any tails, and one that stands for jumps, so that these do not make others right. Two take what is far off for an outlier. What
-    many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
-    as it was.
+    any tails, and one that stands for jumps, so that these do not make others right. Two take what is far off for an
+    outlier. What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it
+    would be told as it was.
     """
     kind, ever, short, shorter, shortest = Gaussian(), math.inf, 200.0, 60.0, 20.0
 
@@ -154,7 +154,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
 
     Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
-    where inputs tell nothing, what these cost is not paid. Two of them find how much counts vary. Of members with many waves, none does.
+    where inputs tell nothing, what these cost is not paid. Two of them find how much counts vary. Of members with many
+    waves, none does.
     """
     kind, few = Poisson(), NegativeBinomial(0.1)
 

@@ -20,6 +20,7 @@ from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.student_t import log_student
 
 LARGEST_LOG = 700.0
+FAR = 4.0  # deviations of others that jumps have at least, up to one unit of targets
 # Rows that were jumps and that were none, after one that was none; the same after a jump; and whether the latest was.
 FIRST_JUMPS = (0.5, 50.0, 0.5, 2.0, 0.0)
 LATEST_JUMP = 4
@@ -92,16 +93,23 @@ def no_jump(belief: BankBelief, plan: BankPlan, m: int, y: float, record: Vector
 
 @borrowing_kernel
 def learn_jump(belief: BankBelief, plan: BankPlan, jumper: int, y: float, record: Vector, weight: float) -> None:
-    """Learn from a target as far as it was a jump, once it has weighed the members; of a row that counts so much."""
-    own, held = 0.0, 0.0
+    """Learn from a target as far as it was a jump, once it has weighed the members; of a row that counts so much.
+
+    What is near is no jump: one who has learnt small jumps by chance would else become one more of the others.
+    """
+    own, held, near = 0.0, 0.0, 0.0
     for k in range(belief.chains.shape[0]):
         own += belief.chains[k, jumper]
         for m in range(belief.chains.shape[1]):
             if shares_jumps(belief, plan, m, jumper):
                 held += belief.chains[k, m]
+                near += belief.chains[k, m] * belief.noise[m, 1] / belief.noise[m, 0]
     share, error = own / (own + held), y - record[MEAN]
     belief.noise[jumper, 0] += 0.5 * weight * share
     belief.noise[jumper, 1] += 0.5 * weight * share * error * error / (1.0 + record[VARIANCE])
+    if held > 0.0:
+        least = min(FAR * FAR * near / held, 1.0)
+        belief.noise[jumper, 1] = max(belief.noise[jumper, 1], least * belief.noise[jumper, 0])
     count_jump(belief.jumps[jumper], share, weight)
 
 
