@@ -153,10 +153,10 @@ def test_labels_that_are_wrong() -> None:
     ("members", "options", "message"),
     [
         ([], {}, "members"),
-        ([Member(Probit(), past=1)], {}, "drift and prior_variance"),
+        ([Member(Probit(), past=1)], {}, "drift, prior_variance and noise"),
         ([Member(Softmax(3))], {}, "one latent"),
         ([Member(Probit()), Member(Poisson())], {}, "same targets"),
-        ([Member(Gaussian(), noise_memory=100.0)], {}, "drift and prior_variance"),
+        ([Member(Gaussian(), noise_memory=100.0), Member(Gaussian())], {}, "or none"),
         ([Member(Probit(), prior_variance=(1.0, 2.0))], {}, "one for all weights"),
         ([Member(Probit())], {"switching": (2.0,)}, "switching"),
         ([Member(Probit())], {"constant": np.inf}, "constant"),

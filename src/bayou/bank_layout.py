@@ -83,7 +83,6 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     sizes = np.array([member.n_features(n_inputs) for member in members])
     latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
-    kept = [-1.0 if member.noise_memory is None else math.exp(-1.0 / member.noise_memory) for member in members]
     return BankPlan(
         size=sizes,
         latents=latents,
@@ -97,7 +96,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         origin=np.concatenate([np.tile(_origin(member, n_inputs), member.n_latents) for member in members]),
         ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
-        keeps=np.array(kept),
+        keeps=np.array([member.noise_kept for member in members]),
         tails=np.array([float(member.tails) for member in members]),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),

@@ -111,6 +111,11 @@ class Member(Spec):
         """Whether the size of the noise is learnt with the weights."""
         return self.noise_memory is not None
 
+    @property
+    def noise_kept(self) -> float:
+        """The share of what is known of the noise that outlasts a row; -1 where it is not learnt."""
+        return -1.0 if self.noise_memory is None else math.exp(-1.0 / self.noise_memory)
+
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""
         return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)

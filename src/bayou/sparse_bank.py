@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayou.bank import SWITCHING
 from bayou.bank_found import Settings, drift_and_noise
+from bayou.bank_merging import FIRST_UNITS, retold_noise
 from bayou.contracts import Array, Matrix, ScalarLikelihood, SparseRows, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.bank_belief import N_RECORDS
+from bayou.numerics.bank_weights import FIRST_NOISE
 from bayou.numerics.factor import aligned
 from bayou.numerics.jit import COMPILED, entry_point
 from bayou.numerics.pointers import scalar_kernels
@@ -39,9 +41,9 @@ _DTYPE = np.dtype(np.float32)
 class SparseBank(Settings):
     """Members that learn side by side from sparse rows, and say what the mixture of them says.
 
-    They differ in likelihood, drift and prior variance, and have no correlations between weights; in all else this is a
-    `Bank`, but that none sleeps. With a ``constant`` there is one feature more than columns, the last, which has that
-    value in every row. Memory is 8 bytes per weight and member, and 8 per weight.
+    They differ in likelihood, drift, prior variance and noise, and have no correlations between weights; in all else
+    this is a `Bank`, but that none sleeps. With a ``constant`` there is one feature more than columns, the last, which
+    has that value in every row. Memory is 8 bytes per weight and member, and 8 per weight.
 
     >>> import scipy.sparse
     >>> from bayou import Member, Probit, SparseBank
@@ -65,13 +67,16 @@ class SparseBank(Settings):
         self.n_examples, self.log_evidence = 0, 0.0
         ceiling = np.array([member.prior_variance for member in self.members], dtype=_DTYPE)
         drift = np.array([member.drift for member in self.members], dtype=_DTYPE)
+        keeps = np.array([member.noise_kept for member in self.members])
+        tails = np.array([member.tails for member in self.members], dtype=np.float64)
         shape = len(self.switching), len(self.members)
-        self.plan = SparseBankPlan(ceiling, drift * ceiling, np.array(self.switching), self.constant)
+        self.plan = SparseBankPlan(ceiling, drift * ceiling, np.array(self.switching), self.constant, keeps, tails)
         self.belief = SparseBankBelief(
             weights=aligned((self.n_features, 2, shape[1]), _DTYPE.name),
             seen=np.zeros(self.n_features, np.int64),
             steps=np.zeros(1, np.int64),
             chains=np.full(shape, 1.0 / np.prod(shape)),
+            noise=np.tile(FIRST_NOISE, (shape[1], 1)),
         )
         self.belief.weights[:, 0], self.belief.weights[:, 1] = 0.0, ceiling
         self._prepare()
@@ -80,14 +85,17 @@ class SparseBank(Settings):
         if not self.members or not all(isinstance(member, Member) for member in self.members):
             raise InvalidSpec(f"`members` must be one or more of Member(...); got {self.members!r}.")
         for member in self.members:
-            plain = Member(member.likelihood, member.drift, member.prior_variance)
+            noise = {"noise_memory": member.noise_memory, "tails": member.tails}
+            plain = Member(member.likelihood, member.drift, member.prior_variance, **noise)  # type: ignore[arg-type]  # fields
             if member != plain or not isinstance(member.likelihood, ScalarLikelihood):
                 raise InvalidSpec(
-                    "members for sparse rows differ in a likelihood of one latent, drift and prior_variance; "
+                    "members for sparse rows differ in a likelihood of one latent, drift, prior_variance and noise; "
                     f"got {member}."
                 )
             if not isinstance(member.prior_variance, (int, float)):
                 raise InvalidSpec(f"`prior_variance` must be one for all weights; got {member.prior_variance!r}.")
+        if len({member.learns_noise for member in self.members}) > 1:
+            raise InvalidSpec(f"`members` must all have a `noise_memory`, or none; got {list(self.members)}.")
         ranges = {member.likelihood.target_range for member in self.members}
         if len(ranges) > 1:
             raise InvalidSpec(f"`members` must have likelihoods of the same targets; got ranges {sorted(ranges)}.")
@@ -136,6 +144,11 @@ class SparseBank(Settings):
         likelihood = self.members[0].likelihood
         assert isinstance(likelihood, ScalarLikelihood)
         return likelihood
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether all members learn the noise, so that targets may be told in any units."""
+        return all(member.learns_noise for member in self.members)
 
     @property
     def posterior(self) -> SparseDiagonalGaussian:
@@ -230,9 +243,10 @@ class SparseBank(Settings):
     def weights_told(self) -> SparseDiagonalBelief:
         """Mean and variance of each weight, by all members together."""
         shares = self.weights.astype(_DTYPE)
+        noise = np.where(self.plan.keeps >= 0.0, self.belief.noise[:, 1] / self.belief.noise[:, 0], 1.0).astype(_DTYPE)
         means, variances = self.belief.weights[:, 0], self.belief.weights[:, 1]
         mean = means @ shares
-        variance = (variances + (means - mean[:, None]) ** 2) @ shares
+        variance = (noise * variances + (means - mean[:, None]) ** 2) @ shares
         return SparseDiagonalBelief(np.stack([mean, variance], axis=1))
 
     def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
@@ -243,6 +257,16 @@ class SparseBank(Settings):
             some = SparseDiagonalBelief(np.ascontiguousarray(own[places]))
             posterior.retell(some, scale, shift)
             own[places] = some.weights
+
+    def retell_targets(self, ratio: float, shift: float) -> None:
+        """Go on with targets that are ``ratio * y + shift``, by members that learn the noise; see `bayou.Bank`."""
+        belief, learnt = self.belief, float(self.belief.steps[0])
+        belief.weights[:, 0] *= ratio
+        if self.constant:
+            belief.weights[-1, 0] += shift / self.constant
+        retold_noise(belief.noise, learnt, ratio)
+        if learnt <= FIRST_UNITS:
+            belief.chains[...] = 1.0 / belief.chains.size
 
     # --- as data
 
@@ -264,7 +288,7 @@ class SparseBank(Settings):
         config = state.config
         bank = cls(config["members"], config["n_features"], config["constant"], config["switching"])
         for name, own in bank.belief._asdict().items():
-            saved = state.arrays[f"belief.{name}"]
+            saved = state.arrays.get("belief.noise", own) if name == "noise" else state.arrays[f"belief.{name}"]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
                 raise ModelFileError(
                     f"`belief.{name}` must be finite {own.dtype} of shape {own.shape}; got {saved.dtype} of "
@@ -272,7 +296,7 @@ class SparseBank(Settings):
                 )
             own[...] = saved
         weights, chains = bank.belief.weights, bank.belief.chains
-        if not np.all(weights[:, 1] > 0.0):
+        if not (np.all(weights[:, 1] > 0.0) and np.all(bank.belief.noise > 0.0)):
             raise ImproperBelief("variances must be positive.")
         if not (np.all(chains > 0.0) and abs(chains.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {chains.sum()}.")

@@ -172,16 +172,17 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
 
 @borrowing_kernel
 def observe_noise(
-    noise: Vector, y: float, record: Vector, variance: float, blur: float, weight: float, tails: float
-) -> tuple[float, float, float]:
-    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights.
+    noise: Vector, y: float, mean: float, degrees: float, variance: float, blur: float, weight: float, tails: float
+) -> tuple[float, float, float, float]:
+    """Log density of a target by a member that learns the noise, which is learnt; step, spread and what is kept of the
+    variance, as `bayou.numerics.sites.observe_move` has them.
 
     With heavy tails a target far away counts for less: by the precision that its noise is expected to have, given how
     far that is (as in the EM algorithm for Student's t, one step per target).
     """
-    error = y - record[MEAN]
+    error = y - mean
     spread = noise[1] / noise[0] * (1.0 + variance + blur)
-    value = log_student(error, spread, 0.5 * record[DEGREES])
+    value = log_student(error, spread, 0.5 * degrees)
     precision = weight / (1.0 + blur)
     if tails < math.inf:
         precision *= (tails + 1.0) / (tails + error * error / spread)
@@ -190,7 +191,7 @@ def observe_noise(
     noise[1] += 0.5 * error * error * precision * kept
     if tails < math.inf:  # else targets that repeat themselves would leave nothing of it for the next that does not
         noise[1] = max(noise[1], LEAST_NOISE * noise[0])
-    return value, error * precision * kept, precision * kept
+    return value, error * precision * kept, precision * kept, kept
 
 
 @borrowing_kernel
@@ -210,7 +211,8 @@ def learn_member(
     """Absorb a target along the direction that `marginal` has left; returns its log E p."""
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
     if plan.keeps[m] >= 0.0:
-        value, step, spread = observe_noise(belief.noise[m], y, record, variance, blur, weight, plan.tails[m])
+        said = record[MEAN], record[DEGREES], variance, blur
+        value, step, spread, _ = observe_noise(belief.noise[m], y, *said, weight, plan.tails[m])
     else:
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
     covariance = belief.covariance[square : square + size * size]
