@@ -33,9 +33,9 @@ from bayou.posteriors import SparseDiagonalGaussian
 from bayou.posteriors.sparse_diagonal_gaussian import SparseDiagonalBelief
 from bayou.rules import MomentMatching
 
-_EQUAL_WEIGHTS: Vector = np.zeros(0)
+EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[str, Any] = {}
-_DTYPE = np.dtype(np.float32)
+DTYPE = np.dtype(np.float32)
 
 
 class SparseBank(Settings):
@@ -54,6 +54,8 @@ class SparseBank(Settings):
     array([ 0.34, -0.59])
     """
 
+    _is_of_classes = False
+
     def __init__(
         self,
         members: Sequence[Member],
@@ -65,14 +67,14 @@ class SparseBank(Settings):
         self.n_features, self.constant = int(n_features), float(constant)
         self._check_specs(n_features)
         self.n_examples, self.log_evidence = 0, 0.0
-        ceiling = np.array([member.prior_variance for member in self.members], dtype=_DTYPE)
-        drift = np.array([member.drift for member in self.members], dtype=_DTYPE)
+        ceiling = np.array([member.prior_variance for member in self.members], dtype=DTYPE)
+        drift = np.array([member.drift for member in self.members], dtype=DTYPE)
         keeps = np.array([member.noise_kept for member in self.members])
         tails = np.array([member.tails for member in self.members], dtype=np.float64)
         shape = len(self.switching), len(self.members)
         self.plan = SparseBankPlan(ceiling, drift * ceiling, np.array(self.switching), self.constant, keeps, tails)
         self.belief = SparseBankBelief(
-            weights=aligned((self.n_features, 2, shape[1]), _DTYPE.name),
+            weights=aligned((self.n_features * self.n_latents, 2, shape[1]), DTYPE.name),
             seen=np.zeros(self.n_features, np.int64),
             steps=np.zeros(1, np.int64),
             chains=np.full(shape, 1.0 / np.prod(shape)),
@@ -87,10 +89,10 @@ class SparseBank(Settings):
         for member in self.members:
             noise = {"noise_memory": member.noise_memory, "tails": member.tails}
             plain = Member(member.likelihood, member.drift, member.prior_variance, **noise)  # type: ignore[arg-type]  # fields
-            if member != plain or not isinstance(member.likelihood, ScalarLikelihood):
+            if member != plain or (member.n_latents > 1) != self._is_of_classes:
+                kind = "Softmax" if self._is_of_classes else "a likelihood of one latent"
                 raise InvalidSpec(
-                    "members for sparse rows differ in a likelihood of one latent, drift, prior_variance and noise; "
-                    f"got {member}."
+                    f"members for sparse rows differ in {kind}, drift, prior_variance and noise; got {member}."
                 )
             if not isinstance(member.prior_variance, (int, float)):
                 raise InvalidSpec(f"`prior_variance` must be one for all weights; got {member.prior_variance!r}.")
@@ -117,17 +119,22 @@ class SparseBank(Settings):
         for row, part in zip(self._params, params, strict=True):
             row[: part.size] = part
         count = len(self.members)
-        singles, doubles = ([np.zeros(count, kind) for _ in range(n)] for kind, n in ((_DTYPE, 5), (np.float64, 2)))
+        singles, doubles = ([np.zeros(count, kind) for _ in range(n)] for kind, n in ((DTYPE, 5), (np.float64, 2)))
         self._room = SparseBankRoom(*singles, *doubles)
         self._starts, self._target = np.zeros(2, np.int64), np.zeros(1)
         self._one = self._said_of(1)
         if not _ENTRIES:  # arguments have the same types in every bank
             record, shares, evidence = self._one
-            rows = self._starts, np.zeros(0, np.int32), np.zeros(0, _DTYPE)
+            rows = self._starts, np.zeros(0, np.int32), np.zeros(0, DTYPE)
             known = self.belief, self.plan, self._kernels, self._params, *rows
             _ENTRIES["predict"] = entry_point(predict_sparse_bank, *known, record, self._room)
             said = record, shares, evidence, self._room
-            _ENTRIES["learn"] = entry_point(learn_sparse_bank, *known, self._target, _EQUAL_WEIGHTS, *said)
+            _ENTRIES["learn"] = entry_point(learn_sparse_bank, *known, self._target, EQUAL_WEIGHTS, *said)
+        self._entries = _ENTRIES
+
+    def _mixed(self, record: Matrix, shares: Matrix, evidence: Vector | None) -> Any:
+        """What was said, as one; without ``evidence``, members were asked for a target of 1."""
+        return MixedPrediction(self._likelihoods, record, shares, evidence=evidence, asked_for_one=evidence is None)
 
     def _said_of(self, n: int) -> tuple[Matrix, Matrix, Vector]:
         """Room for what members say of so many rows, for their shares, and for what all gave to the targets."""
@@ -144,6 +151,11 @@ class SparseBank(Settings):
         likelihood = self.members[0].likelihood
         assert isinstance(likelihood, ScalarLikelihood)
         return likelihood
+
+    @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.members[0].n_latents
 
     @property
     def learns_noise(self) -> bool:
@@ -167,7 +179,7 @@ class SparseBank(Settings):
     # --- predicting and learning
 
     def _checked(self, features: Any) -> tuple[SparseRows, bool]:
-        return checked(sparse_rows(features, self.n_columns), self.n_columns, _DTYPE)
+        return checked(sparse_rows(features, self.n_columns), self.n_columns, DTYPE)
 
     def _known(self, rows: SparseRows) -> tuple[Any, ...]:
         return self.belief, self.plan, self._kernels, self._params, rows.starts, rows.columns, rows.values
@@ -179,9 +191,10 @@ class SparseBank(Settings):
     def predict_unchecked(self, rows: SparseRows) -> MixedPrediction:
         """The same of rows that are known to be right."""
         record, shares, _ = self._said_of(len(rows))
-        _ENTRIES["predict"](*self._known(rows), record, self._room)
+        self._entries["predict"](*self._known(rows), record, self._room)
         shares[...] = self._room.shares
-        return MixedPrediction(self._likelihoods, record, shares, asked_for_one=True)
+        said: MixedPrediction = self._mixed(record, shares, None)
+        return said
 
     def predict_entries(self, columns: NDArray[np.int32], values: Array) -> MixedPrediction:
         """What is known of the target of one row, by its columns and values; it is not checked."""
@@ -200,7 +213,7 @@ class SparseBank(Settings):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         for likelihood in set(self._likelihoods):
             likelihood.check_targets(wanted)
-        counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
+        counts = EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
         before = [array.copy() for array in self.belief] if large else None
         try:
             return self.learn_unchecked(rows, wanted, counts, tell)
@@ -210,12 +223,12 @@ class SparseBank(Settings):
             raise
 
     def learn_unchecked(
-        self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS, tell: bool = True
+        self, rows: SparseRows, targets: Vector, weights: Vector = EQUAL_WEIGHTS, tell: bool = True
     ) -> MixedPrediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
         record, shares, _ = self._said_of(len(rows) if tell else 0)
         evidence = np.empty(len(rows))
-        done = _ENTRIES["learn"](*self._known(rows), targets, weights, record, shares, evidence, self._room)
+        done = self._entries["learn"](*self._known(rows), targets, weights, record, shares, evidence, self._room)
         if done < len(rows):
             raise ImproperBelief(
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
@@ -223,13 +236,14 @@ class SparseBank(Settings):
             )
         self.n_examples += len(rows)
         self.log_evidence += float(evidence.sum())
-        return MixedPrediction(self._likelihoods, record, shares, evidence=evidence)
+        said: MixedPrediction = self._mixed(record, shares, evidence)
+        return said
 
     def learn_entries(self, columns: NDArray[np.int32], values: Array, y: float) -> None:
         """Learn one row by its columns and values, and a legal target: the short way, in which nothing is checked."""
         self._starts[1], self._target[0] = columns.size, y
         rows = SparseRows(self._starts, columns, values, self.n_columns)
-        if _ENTRIES["learn"](*self._known(rows), self._target, _EQUAL_WEIGHTS, *self._one, self._room) == 0:
+        if self._entries["learn"](*self._known(rows), self._target, EQUAL_WEIGHTS, *self._one, self._room) == 0:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
         self.n_examples += 1
         self.log_evidence += float(self._one[2][0])
@@ -242,8 +256,8 @@ class SparseBank(Settings):
 
     def weights_told(self) -> SparseDiagonalBelief:
         """Mean and variance of each weight, by all members together."""
-        shares = self.weights.astype(_DTYPE)
-        noise = np.where(self.plan.keeps >= 0.0, self.belief.noise[:, 1] / self.belief.noise[:, 0], 1.0).astype(_DTYPE)
+        shares = self.weights.astype(DTYPE)
+        noise = np.where(self.plan.keeps >= 0.0, self.belief.noise[:, 1] / self.belief.noise[:, 0], 1.0).astype(DTYPE)
         means, variances = self.belief.weights[:, 0], self.belief.weights[:, 1]
         mean = means @ shares
         variance = (noise * variances + (means - mean[:, None]) ** 2) @ shares
@@ -251,9 +265,12 @@ class SparseBank(Settings):
 
     def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         """Go on with these features told otherwise: see `bayou.contracts.Posterior.retell`, of these weights alone."""
+        self._retell_weights(self.belief.weights, places, scale, shift)
+
+    def _retell_weights(self, weights: Array, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         posterior = self.posterior
         for m in range(len(self.members)):
-            own = self.belief.weights[:, :, m]
+            own = weights[:, :, m]
             some = SparseDiagonalBelief(np.ascontiguousarray(own[places]))
             posterior.retell(some, scale, shift)
             own[places] = some.weights
@@ -313,7 +330,7 @@ class SparseBank(Settings):
         self.__dict__.update(self.from_state(State(config, {name: a.copy() for name, a in arrays.items()})).__dict__)
 
     def __repr__(self) -> str:
-        return f"SparseBank({list(self.members)!r}, n_features={self.n_features}, constant={self.constant})"
+        return f"{type(self).__name__}({list(self.members)!r}, n_features={self.n_features}, constant={self.constant})"
 
 
 __all__ = ["SparseBank", "SparseBankBelief"]

@@ -29,6 +29,7 @@ __all__ = [
     "of_sparse_classes",
     "of_sparse_counts",
     "of_sparse_numbers",
+    "of_sparse_several",
     "of_two_classes",
     "usual_budget",
 ]
@@ -45,7 +46,7 @@ N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 QUICK, PER_ENTRY = 0.06, 0.005  # microseconds of a member of a bank of sparse rows
-PER_SPARSE_MEMBER: dict[type, float] = {Poisson: 0.55, NegativeBinomial: 1.0}  # of those that take longer
+PER_SPARSE_MEMBER: dict[type, float] = {Poisson: 0.55, NegativeBinomial: 1.0, Softmax: 0.6}  # of those that take longer
 BEHIND = 0.7  # microseconds of the calibration behind them
 PINNED = 1e-12  # prior variance of weights that are known beforehand
 HEAVY, HEAVIEST = 3.0, 1.5  # degrees of freedom of noise with heavy tails
@@ -192,6 +193,13 @@ def of_sparse_classes(prior_variance: float) -> list[Member]:
     ]
 
 
+def of_sparse_several(n_classes: int, prior_variance: float) -> list[Member]:
+    """Three classes or more of sparse rows: the same as of two; as each costs a latent per class, fewer of them."""
+    kind = Softmax(n_classes)
+    settings = ((0.0, 1.0), (1e-3, 1.0), (1e-4, WIDE), (0.0, WIDE), (1e-2, 1.0), (1e-4, 1.0), (0.0, NARROW))
+    return [Member(kind, drift, size * prior_variance) for drift, size in settings]
+
+
 def of_sparse_numbers(prior_variance: float) -> list[Member]:
     """Numbers of sparse rows: drift and size of weights, and noise of any tails, learnt for ever or for some time.
 
@@ -245,9 +253,10 @@ def of_sparse_counts(prior_variance: float) -> list[Member]:
 
 def affordable_sparse(members: Sequence[Member], n_features: int, entries: float, budget: Budget) -> tuple[Member, ...]:
     """Those that a budget allows, the first first; none if they would be too few to choose from."""
-    spent = np.cumsum([PER_SPARSE_MEMBER.get(type(m.likelihood), QUICK) + PER_ENTRY * entries for m in members])
+    each = [m.n_latents * (PER_SPARSE_MEMBER.get(type(m.likelihood), QUICK) + PER_ENTRY * entries) for m in members]
+    spent = np.cumsum(each)
     by_time = int(np.searchsorted(spent, budget.microseconds - BEHIND, side="right"))
-    by_size = (budget.n_bytes / n_features - 8.0) / 8.0
+    by_size = (budget.n_bytes / n_features - 8.0) / (8.0 * members[0].n_latents) if members else 0.0
     count = int(max(min(by_time, by_size), 0.0))
     return tuple(members[:count]) if count >= FEWEST else ()
 
