@@ -262,7 +262,7 @@ def test_late_labels_of_hashed_rows_are_learnt_as_they_come() -> None:
     assert late.predict_proba_one(rows[3])["yes"] == pytest.approx(at_once.predict_proba_one(rows[3])["yes"], abs=1e-6)
 
 
-def test_a_third_class_goes_on_without_the_bank() -> None:
+def test_a_third_class_goes_on_with_what_is_known() -> None:
     rows, labels = people(300)
     model = OnlineClassifier(encoder=Hashing(bits=10), budget=Budget())
     for x, y in zip(rows, labels, strict=True):

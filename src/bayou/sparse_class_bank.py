@@ -26,8 +26,7 @@ class SparseClassBank(SparseBank):
     """A `SparseBank` of members of `Softmax`: 8 bytes per weight, member and class, and 8 per feature.
 
     >>> import scipy.sparse
-    >>> from bayou import Member, Softmax
-    >>> from bayou.sparse_class_bank import SparseClassBank
+    >>> from bayou import Member, Softmax, SparseClassBank
     >>> rows = scipy.sparse.csr_array([[0.0, 0.0, 1.0], [2.0, 0.0, 0.0]])
     >>> bank = SparseClassBank([Member(Softmax(3), drift) for drift in (0.0, 1e-4)], n_features=3)
     >>> _ = bank.learn_many(rows, [2, 0])

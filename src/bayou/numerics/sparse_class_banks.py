@@ -13,7 +13,7 @@ import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.chains import FAINTEST, given_beside, multiply, share_out
-from bayou.numerics.class_banks import LEAST_KEPT
+from bayou.numerics.class_banks import LEAST_KEPT, silent
 from bayou.numerics.instructions import prefetch
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.quick_race import RaceRoom, race, race_room, race_slopes
@@ -172,7 +172,7 @@ def predict_sparse_classes(
             if finite:
                 race_of(m, record[n, m], room)
             else:
-                record[n, m, :] = 1.0 / record.shape[2]
+                silent(record[n, m])
     share_out(belief.chains, plan.switching, room.shares)
 
 
@@ -217,7 +217,8 @@ def learn_sparse_classes(
             if learns:
                 move_row(belief, plan, columns, values, starts[n], starts[n + 1], room)
         if told:
-            shares[n] = room.shares
+            for m in range(members):
+                shares[n, m] = room.shares[m]
         evidence[n] = best + math.log(max(given_beside(room.values, room.shares, best, weight), FAINTEST))
         if learns:
             multiply(belief.chains, plan.switching, room.values)
