@@ -146,6 +146,12 @@ def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: A
     return (fresh @ (known @ mean[:, :, None]))[:, :, 0], fresh
 
 
+def retold_noise(noise: Matrix, learnt: float, ratio: float) -> None:
+    """Tell what is believed of the noise of targets that are told ``ratio`` times as large, after so many; in place."""
+    prior = FIRST_NOISE[1] if learnt <= FEW else 0.0  # which is that of the new units while it counts
+    noise[:, 1] = prior + np.maximum(noise[:, 1] - prior, 0.0) * ratio**2
+
+
 def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: float, shift: float) -> None:
     """Tell beliefs of members that learn the noise of targets that are ratio * y + shift; in place.
 
@@ -167,8 +173,7 @@ def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: flo
             covariance = change @ belief.covariance[square].reshape(size, size) @ change.T
             belief.covariance[square] = symmetric(covariance).ravel()
         belief.mean[at.start] += shift
-    prior = FIRST_NOISE[1] if few else 0.0  # which is that of the new units while it counts
-    belief.noise[:, 1] = prior + np.maximum(belief.noise[:, 1] - prior, 0.0) * ratio**2
+    retold_noise(belief.noise, float(belief.pulse[LEARNT]), ratio)
     belief.past[...] = 0.0 if few else np.clip(ratio * belief.past + shift, -FARTHEST, FARTHEST)
     if belief.pulse[LEARNT] <= FIRST_UNITS:  # what members gave to targets in no units tells nothing of them
         belief.chains[...] = 1.0 / belief.chains.size
