@@ -22,7 +22,6 @@ from bayou.distributed.naturals import n_bytes
 from bayou.distributed.scores import count, no_scores
 from bayou.distributed.shards import Told, join_told, one_thread
 from bayou.distributed.sources import Shard
-from bayou.encoders.standardizer import deviation_of
 from bayou.errors import ImproperBelief, InvalidFeatures, InvalidSpec, InvalidTarget, StreamError
 from bayou.estimators import OnlineClassifier, OnlineCounter, TableModel
 from bayou.estimators.common_frame import ONE_LEARNER, Seen, check_kind, check_members, encoding_of, sorted_labels
@@ -38,7 +37,7 @@ from bayou.sparse_learner import SparseLearner
 
 STEP = 0.4  # of the way that a shard goes in a round, from the second on: all go it at once, and would go too far
 LEAST = 1e-6  # of the prior's precision: a cavity that has less is none, and the prior stands for it
-WITHOUT_BUDGET = "OnlineClassifier(encoder=Hashing()), without a `budget`"
+WITHOUT_BUDGET = "OnlineClassifier(encoder=Hashing(), likelihood=Probit()), or no `budget`"
 
 
 class Touched(NamedTuple):
@@ -186,36 +185,45 @@ class HashedPlan:
 
 def begun(estimator: Any, looked: HashedLooked) -> Any:
     """An estimator of these settings that has learnt nothing, in the frame of what was seen."""
-    check_kind(estimator)
-    model: Any = clone(estimator)
-    seen, width = looked.seen, len(looked.numbers) + len(looked.others)
-    model._given_sparse, model._entries = False, float(width)
-    if isinstance(model, OnlineClassifier):
-        if len(seen.labels) < 2:
-            raise InvalidTarget(f"there must be two classes at least; got {list(seen.labels)}.")
-        model._start(width, sorted_labels(seen.labels))
-        model._calibration = None  # it learns from the order of rows
-    else:
-        model._start(width)
-    if isinstance(model._learner_, SparseBank):
-        check_members(model._learner_.members, ONE_LEARNER.format(example=WITHOUT_BUDGET))
-        raise InvalidSpec(f"a bank of hashed rows cannot be learnt in shards yet: set no `budget`; got {model!r}.")
-    if getattr(model, "_finds_noise", False):
-        raise InvalidSpec(f"the noise must be told where hashed rows are shared out: set a likelihood; got {model!r}.")
-    if isinstance(model, OnlineCounter):
-        model._largest = max(seen.largest, 0.0)
+    model = begun_sparse(estimator, looked.seen, float(len(looked.numbers) + len(looked.others)))
     inputs = model._inputs
     inputs._admit(list(looked.numbers))
     inputs._others.update(looked.others)
-    frame = inputs._frame
     for j, moments in enumerate(looked.numbers.values()):
-        frame.weight[j], frame.mean[j], frame.squares[j] = (float(part[0]) for part in moments)
-    if inputs.standardize:
-        frame.deviation[...] = [deviation_of(frame, j) for j in range(frame.mean.size)]
-        centred = inputs._standardizer.centred
-        frame.centre[...] = np.where(frame.deviation > 0.0, frame.mean, 0.0) if centred else 0.0
+        for array, part in zip(inputs._frame, moments, strict=False):
+            array[j] = part[0]
+    inputs.take_frame()
+    return model
+
+
+def begun_sparse(estimator: Any, seen: Seen, entries: float, n_columns: int = 1) -> Any:
+    """An estimator of these settings that has learnt nothing, of rows of so many entries: tables, if there is an
+    encoder, or matrices of so many columns.
+    """
+    check_kind(estimator)
+    model: Any = clone(estimator)
+    model._given_sparse, model._entries = estimator.encoder is None, entries
+    if isinstance(model, OnlineClassifier):
+        if len(seen.labels) < 2:
+            raise InvalidTarget(f"there must be two classes at least; got {list(seen.labels)}.")
+        model._start(n_columns, sorted_labels(seen.labels))
+        model._calibration = None  # it learns from the order of rows
+    else:
+        model._start(n_columns)
+    check_one_learner(model)
+    if isinstance(model, OnlineCounter):
+        model._largest = max(seen.largest, 0.0)
     model._seen, model._next = seen.weight, next_look(seen.weight)
     return model
+
+
+def check_one_learner(model: Any, instead: str | None = None) -> None:
+    """Raise unless a begun estimator of sparse rows has one learner, whose noise is not found beside it."""
+    if isinstance(model._learner_, SparseBank):
+        check_members(model._learner_.members, instead or ONE_LEARNER.format(example=WITHOUT_BUDGET))
+        raise InvalidSpec(f"a bank of sparse rows must be told its rows by itself: set no `budget`; got {model!r}.")
+    if getattr(model, "_finds_noise", False):
+        raise InvalidSpec(f"the noise must be told where sparse rows are shared out: set a likelihood; got {model!r}.")
 
 
 def write(learner: SparseLearner, told: Touched, improper: bool = True) -> None:
