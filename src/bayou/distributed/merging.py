@@ -249,7 +249,7 @@ def _places(models: Sequence[Any]) -> list[NDArray[np.intp]]:
 def _joined_layouts(one: TableModel, other: TableModel) -> tuple[Any, NDArray[np.intp]]:
     assert one.layout is not None
     assert other.layout is not None
-    bases = [layout.to_state().config["basis"] for layout in (one.layout, other.layout)]
+    bases = [layout.to_state().config.get("basis") for layout in (one.layout, other.layout)]
     if bases[0] != bases[1]:
         raise InvalidSpec("models must have the same basis; got other knots: begin both by the same rows.")
     try:
