@@ -27,7 +27,7 @@ from bayou import (
 from bayou.distributed import InProcess, fit
 from bayou.distributed.sources import ArrayShard
 from bayou.errors import InvalidSpec, StreamError
-from bayou.numerics.sparse_table import rows_joined
+from bayou.numerics.sparse_table import SparseTable, rows_joined
 from bayou.streams import open_tables
 from tests.cli.made import bayou
 from tests.distributed import made
@@ -110,6 +110,31 @@ def test_files_of_libsvm_with_few_columns(tmp_path: Path) -> None:
     assert sorted(both.layout.names) == sorted(model.layout.names)
     gap = both.predict_table(rows)["probability_1"] - told["probability_1"]
     assert gap.abs().mean() < 0.05
+
+
+@pytest.mark.parametrize("counts", [(20, 30), (490, 30), (520, 30), (490, 520), (520, 530)])
+def test_names_beyond_the_columns_there_are_share_buckets_in_both(counts: tuple[int, int]) -> None:
+    """What the other's layout makes of its rows lies where it says in the joined one, but for names of which only one
+    has a column and the other a share.
+    """
+    first, second = (rows_of(range(500 * k, 500 * k + count)) for k, count in enumerate(counts))
+    encoder = SparseEncoder(hashed=False)
+    one, other = encoder.begin(first), encoder.begin(second)
+    both, places = one.joined(other)
+    assert both.names[: len(one.keys)] == one.names[: len(one.keys)]
+    assert len(both.names) == len(both.keys) + 32 * both.has_buckets <= 532
+    assert both.has_buckets == (len(set(range(counts[0])) | set(range(500, 500 + counts[1]))) > 500)
+    moved = np.zeros((len(second), len(both.names)))
+    np.add.at(moved.T, places, other.encode(second).T)
+    told = both.encode(second)
+    np.testing.assert_array_equal(told.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(told[: len(other.keys)], moved[: len(other.keys)])
+
+
+def rows_of(indices: range) -> SparseTable:
+    """A row for each index, in which it is 1."""
+    n = len(indices)
+    return SparseTable("index", np.ones(n), None, np.arange(n + 1), np.array(indices, np.uint64), np.ones(n))
 
 
 def test_vowpal_wabbits_text_with_hashed_names(tmp_path: Path) -> None:
