@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -54,11 +55,13 @@ def combined(
     noise = sum((share * (belief.noise - FIRST_JITTER) for share, belief in parts), np.zeros_like(total.noise))
     total.noise[jittery] = (FIRST_JITTER + np.maximum(noise, 0.0))[jittery]
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
-    return log_evidence + _weigh(total, plan, parts, beyond)
+    return log_evidence + weigh(total, plan, parts, beyond)
 
 
-def _weigh(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]], beyond: Vector) -> float:
+def weigh(total: Any, plan: Any, parts: Sequence[tuple[float, Any]], beyond: Vector) -> float:
     """Weigh members, of whom each gave so much more to all rows than to the parts; returns what the bank gave more.
+
+    Beliefs may be of any bank, with chains, and so may its plan.
 
     Members who change places have no evidence of their own. So it is taken from the chain in which they never do, and
     told to all; what parts say of the rates is multiplied. Without such a chain, or where nothing is left of it, what

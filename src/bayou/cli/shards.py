@@ -15,7 +15,7 @@ from bayou.distributed import DaskCluster, Fitted, LocalProcesses, Reading, bar,
 from bayou.estimators.summary import aligned
 from bayou.modelfile import save
 from bayou.numerics.sniffing import named
-from bayou.streams.sources import ENDINGS, WITHOUT_COLUMNS
+from bayou.streams.sources import ENDINGS
 
 # Options that mean a stream, row by row, in the order in which rows come.
 OF_STREAMS = {
@@ -62,8 +62,6 @@ def run(asked: Asked, workers: Workers) -> int:
     if asked.source == "-":
         raise Failed("standard input comes one row after another; shards are those of files.")
     format = asked.format or named(asked.source, ENDINGS)
-    if format in WITHOUT_COLUMNS:
-        raise Failed(f"shards are learnt from tables; {format} has no columns: leave out --workers and --dask.")
     show = bar if sys.stderr.isatty() and not (asked.quiet or asked.json) else False
     fitted = fit(
         asked.new_model(format),
