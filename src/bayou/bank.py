@@ -418,6 +418,9 @@ class Bank(Findings):
     def from_state(cls, state: State) -> Self:
         """The bank that this data describes; it continues to the last bit."""
         config = state.config
+        needed = sum(member.n_latents * member.n_features(config["n_features"]) ** 2 for member in config["members"])
+        if needed != (held := state.arrays["belief.covariance"].size):  # before memory is given to it
+            raise ModelFileError(f"`belief.covariance` must have {needed} numbers, as its members tell; got {held}.")
         bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
         for name, own in bank.belief._asdict().items():
             if name == "usual" and f"belief.{name}" not in state.arrays:  # files of before do not have it
