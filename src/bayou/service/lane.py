@@ -162,7 +162,7 @@ class Lane:
             self.rate.add(applied.rows)
         if self.wants_version() and job.back_to is None:
             with self.lock, suppress(BayouError):  # the journal is kept, and so nothing is lost
-                self._put_version(job._replace(done=_nobody, version=None))
+                self._put_version(Job(0, None, _nothing, _nobody, epoch=job.epoch))
 
     def _check_epoch(self, job: Job) -> None:
         if self.broken or job.epoch != self.epoch:
@@ -315,6 +315,10 @@ def replay(served: ServedModel, row: Journalled) -> None:
         served.apply(row.seq, Event.of(row.kind, row.at, row.body))
     except BayouError:  # as it did when it came, written before it was applied
         served.seq = row.seq
+
+
+def _nothing(served: ServedModel, applied: Applied) -> bytes:
+    return b""
 
 
 def _nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
