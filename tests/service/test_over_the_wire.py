@@ -13,6 +13,7 @@ import pytest
 import requests
 import uvicorn
 from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
 from typer.testing import CliRunner
 
 from bayou.cli.app import app as commands
@@ -142,8 +143,9 @@ def test_what_openapi_promises_holds(url, mode):
             assert answer.status_code < 500, told
             assert answer.status_code >= 400 or not way.is_negative, told
 
-        check()
-        tried += 1
+        with contextlib.suppress(Unsatisfiable):  # nothing that can be sent is wrong with it
+            check()
+            tried += 1
     session.close()
     assert tried >= (8 if way.is_negative else 20)
 
