@@ -399,6 +399,16 @@ class Bank(Findings):
         """A bank that knows the same and learns on its own."""
         return copy.deepcopy(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Bank:
+        """Quicker than by way of data: what never changes is shared."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.belief = BankBelief(*(array.copy() for array in self.belief))
+        other.snapshots = copy.deepcopy(self.snapshots, memo)
+        other._room = room_for(self.members, self.plan)
+        other._one, other._evidence = self._said_of(1), np.empty(1)
+        return other
+
     # --- as data
 
     def to_state(self) -> State:
