@@ -115,17 +115,17 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
     Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
-    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What
-    many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
-    as it was.
+    any tails, and one that stands for jumps, so that these do not make others right. Two take what is far off for an
+    outlier. What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it
+    would be told as it was.
     """
     kind, ever, short, shorter, shortest = Gaussian(), math.inf, 200.0, 60.0, 20.0
 
     def member(drift: float, memory: float, **given: object) -> Member:
         return Member(kind, drift, prior_variance, noise_memory=memory, **given)  # type: ignore[arg-type]  # fields
 
-    def unchanged(memory: float, tails: float) -> Member:
-        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails}
+    def unchanged(memory: float, tails: float, jumps: bool = False) -> Member:
+        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails, "jumps": jumps}
         return Member(kind, 0.0, PINNED, past=1, **same)  # type: ignore[arg-type]  # fields
 
     return [
@@ -140,6 +140,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         ),
         *(unchanged(memory, math.inf) for memory in (ever, short)),
         *(unchanged(memory, tails) for memory, tails in product((ever, shortest), (HEAVY, HEAVIEST))),
+        unchanged(ever, math.inf, jumps=True),
         *(
             member(drift, memory if waves.inputs is None or n_waves > N_WAVES else short, waves=waves)
             for waves, (drift, memory) in bent(
@@ -153,7 +154,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
 
     Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
-    where inputs tell nothing, what these cost is not paid. Of members with many waves, none does.
+    where inputs tell nothing, what these cost is not paid. Two of them find how much counts vary. Of members with many
+    waves, none does.
     """
     kind, few = Poisson(), NegativeBinomial(0.1)
 
@@ -166,7 +168,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(Member(NegativeBinomial(r), d, prior_variance) for r, d in product((0.1, 1.0), (0.0, 1e-4, 1e-2))),
         *(going_on(likelihood, drift) for likelihood, drift in product((kind, few), (1e-3, 1e-2))),
         *(going_on(NegativeBinomial(r), d) for r, d in ((0.02, 0.0), (0.02, 1e-3), (0.1, 0.0))),
-        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.004, 0.02, 0.1, 1.0)))),
+        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.02, 0.1, 1.0)))),
+        *(going_on(kind, prior_variance=NONE, past=1, noise_memory=memory) for memory in (math.inf, 200.0)),
         *(Member(NegativeBinomial(r), 0.0, prior_variance) for r in (0.3, 8.0)),
         *(Member(k, 0.0, prior_variance, restarts=True) for k in (kind, few) for _ in range(N_RESTARTS // 2)),
         *(Member(few, drift, prior_variance, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),
