@@ -405,7 +405,7 @@ class Bank(Findings):
         """Quicker than by way of data: what never changes is shared."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.belief = BankBelief(*(array.copy() for array in self.belief))
+        other.belief = self.belief._replace(**{name: one.copy() for name, one in self.belief._asdict().items()})
         other.snapshots = copy.deepcopy(self.snapshots, memo)
         other._room = room_for(self.members, self.plan)
         other._one, other._evidence = self._said_of(1), np.empty(1)
