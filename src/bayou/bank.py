@@ -29,6 +29,7 @@ from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief, blocks_of
+from bayou.numerics.bank_jumps import LATEST_JUMP
 from bayou.numerics.bank_naturals import slice_of
 from bayou.numerics.bank_weights import BLOCK, foresee
 from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
@@ -41,6 +42,7 @@ from bayou.rules import MomentMatching
 
 # How often the best member may change, per row: never, and up to every tenth.
 SWITCHING = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+LATER = ("usual", "jumps")  # what beliefs got after files had been written without it
 _NONE_MISSING: Mask = np.zeros((0, 0), dtype=np.bool_)
 _EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[bool, dict[str, Any]] = {}  # whether targets are classes, and the passes of such banks
@@ -420,7 +422,7 @@ class Bank(Findings):
         config = state.config
         bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
         for name, own in bank.belief._asdict().items():
-            if name == "usual" and f"belief.{name}" not in state.arrays:  # files of before do not have it
+            if name in LATER and f"belief.{name}" not in state.arrays:  # files of before do not have it
                 continue
             saved = state.arrays[f"belief.{name}"]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
@@ -444,7 +446,13 @@ class Bank(Findings):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {belief.chains.sum()}.")
         if not (np.all(belief.usual >= 0.0) and abs(belief.usual.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"what is believed of late must sum to 1; got {belief.usual.sum()}.")
-        if not (np.all(belief.noise > 0.0) and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0) and self.awake.any()):
+        if not (
+            np.all(belief.noise > 0.0)
+            and np.all(belief.jumps >= 0.0)
+            and np.all(belief.jumps[:, :LATEST_JUMP] > 0.0)
+            and np.all(belief.pulse[[STEPS, CHANGES]] >= 0.0)
+            and self.awake.any()
+        ):
             raise ImproperBelief("noise must be positive, counts not negative, and some member awake.")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from bayou.numerics.bank_belief import (
     ClassRoom,
     blocks_of,
 )
+from bayou.numerics.bank_jumps import FIRST_JUMPS
 from bayou.numerics.bank_past import REACH
-from bayou.numerics.bank_weights import FIRST, FIRST_NOISE, TARGETS_PER_WAVE
+from bayou.numerics.bank_weights import FIRST, FIRST_JITTER, FIRST_NOISE, TARGETS_PER_WAVE
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -69,9 +71,10 @@ def kin_of(members: Sequence[Member]) -> list[int]:
             m.past_mean,
             m.waves,
             m.past,
-            m.learns_noise,
+            m.noise_memory is None,
             m.tails,
             m.restarts,
+            m.jumps,
         )
         for m in members
     ]
@@ -83,7 +86,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     sizes = np.array([member.n_features(n_inputs) for member in members])
     latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
-    kept = [-1.0 if member.noise_memory is None else math.exp(-1.0 / member.noise_memory) for member in members]
+    kept, jitters = np.array([member.noise_kept for member in members]), np.array([m.jitters for m in members])
     return BankPlan(
         size=sizes,
         latents=latents,
@@ -97,8 +100,10 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         origin=np.concatenate([np.tile(_origin(member, n_inputs), member.n_latents) for member in members]),
         ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
         drift=np.array([float(member.drift) for member in members]),
-        keeps=np.array(kept),
+        keeps=np.where(jitters, -1.0, kept),
+        jitter=np.where(jitters, kept, -1.0),
         tails=np.array([float(member.tails) for member in members]),
+        jump=np.array(_jumps_of(members)),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
         patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
@@ -106,6 +111,16 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
         log_past=np.array([all(member.likelihood.log_link for member in members)]),
     )
+
+
+def _jumps_of(members: Sequence[Member]) -> list[int]:
+    """Of each member, which one stands for its jumps: the first that differs in nothing but its noise; or -1."""
+    alike = [replace(m, jumps=False, tails=math.inf, noise_memory=None) for m in members]
+    standing = {alike[m]: m for m in reversed(range(len(members))) if members[m].jumps}
+    shared = [
+        standing.get(kind, -1) if member.learns_noise else -1 for member, kind in zip(members, alike, strict=True)
+    ]
+    return [m if member.jumps else own for m, (member, own) in enumerate(zip(members, shared, strict=True))]
 
 
 def _reach(member: Member) -> float:
@@ -143,7 +158,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     return BankBelief(
         mean=plan.origin.copy(),
         covariance=covariance,
-        noise=np.tile(FIRST_NOISE, (count, 1)),
+        noise=np.where(plan.jitter[:, None] < 0.0, FIRST_NOISE, FIRST_JITTER),
         chains=np.full((chains, count), 1.0 / (chains * count)),
         usual=np.full(count, 1.0 / count),
         merit=zeros(count),
@@ -156,6 +171,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
         changes=zeros((MOST_CHANGES, 2)),
         frequency=frequency,
         phase=phase,
+        jumps=np.tile(FIRST_JUMPS, (count, 1)),
     )
 
 
@@ -212,7 +228,7 @@ def extended(
     for g, waves in enumerate(groups_of(members)):
         if waves.inputs is not None:  # they look at as many as they did
             belief.frequency[g, :, n_inputs:] = 0.0
-    same = ("noise", "chains", "usual", "merit", "rest", "naps", "idle", "born", "past", "pulse", "changes", "phase")
-    for name in same:
+    alike = ("noise", "jumps", "chains", "usual", "merit", "rest", "naps", "idle", "born")
+    for name in (*alike, "past", "pulse", "changes", "phase"):
         getattr(belief, name)[...] = getattr(known, name)
     return belief

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_jumps import FIRST_JUMPS, LATEST_JUMP
 from bayou.numerics.bank_naturals import (
     BankNatural,
     believed,
@@ -21,7 +22,7 @@ from bayou.numerics.bank_naturals import (
     write,
 )
 from bayou.numerics.bank_past import FARTHEST
-from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
+from bayou.numerics.bank_weights import FAINTEST, FIRST_JITTER, FIRST_NOISE
 
 FEW = 16.0  # targets of which the prior of the noise outweighs some
 LEAST_KNOWN = 1e-200  # with less, a chain has forgotten who of its members was better
@@ -47,6 +48,11 @@ def combined(
     write(total, plan, natural)
     beyond += log_partitions(total, plan) - at_first
     total.usual[...] = np.mean([belief.usual for share, belief in parts if share > 0.0], axis=0)
+    jumps = sum((share * (belief.jumps - FIRST_JUMPS) for share, belief in parts), np.zeros_like(total.jumps))
+    total.jumps[:, :LATEST_JUMP] = (FIRST_JUMPS + np.maximum(jumps, 0.0))[:, :LATEST_JUMP]
+    jittery = plan.jitter >= 0.0
+    noise = sum((share * (belief.noise - FIRST_JITTER) for share, belief in parts), np.zeros_like(total.noise))
+    total.noise[jittery] = (FIRST_JITTER + np.maximum(noise, 0.0))[jittery]
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
     return log_evidence + _weigh(total, plan, parts, beyond)
 
@@ -140,6 +146,12 @@ def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: A
     return (fresh @ (known @ mean[:, :, None]))[:, :, 0], fresh
 
 
+def retold_noise(noise: Matrix, learnt: float, ratio: float) -> None:
+    """Tell what is believed of the noise of targets that are told ``ratio`` times as large, after so many; in place."""
+    prior = FIRST_NOISE[1] if learnt <= FEW else 0.0  # which is that of the new units while it counts
+    noise[:, 1] = prior + np.maximum(noise[:, 1] - prior, 0.0) * ratio**2
+
+
 def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: float, shift: float) -> None:
     """Tell beliefs of members that learn the noise of targets that are ratio * y + shift; in place.
 
@@ -161,8 +173,7 @@ def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: flo
             covariance = change @ belief.covariance[square].reshape(size, size) @ change.T
             belief.covariance[square] = symmetric(covariance).ravel()
         belief.mean[at.start] += shift
-    prior = FIRST_NOISE[1] if few else 0.0  # which is that of the new units while it counts
-    belief.noise[:, 1] = prior + np.maximum(belief.noise[:, 1] - prior, 0.0) * ratio**2
+    retold_noise(belief.noise, float(belief.pulse[LEARNT]), ratio)
     belief.past[...] = 0.0 if few else np.clip(ratio * belief.past + shift, -FARTHEST, FARTHEST)
     if belief.pulse[LEARNT] <= FIRST_UNITS:  # what members gave to targets in no units tells nothing of them
         belief.chains[...] = 1.0 / belief.chains.size

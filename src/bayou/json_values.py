@@ -20,7 +20,11 @@ SPECS: dict[str, type[Spec]] = {
     for name in home.__all__
 }
 # Fields that specs got after files had been written without them: their default is what they were before.
-LATER_FIELDS = {"Logistic": {"noise_scale"}, "Member": {"past_variance", "past_mean", "tails"}, "Waves": {"inputs"}}
+LATER_FIELDS = {
+    "Logistic": {"noise_scale"},
+    "Member": {"past_variance", "past_mean", "tails", "jumps"},
+    "Waves": {"inputs"},
+}
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # Keys of what JSON has no word for. Code is not in the file: it has the name, and whoever loads it has the function.
 TAGS = ({"spec", "fields"}, {"tuple"}, {"float"}, {"dict"}, {"array"}, {"code"})

@@ -53,8 +53,13 @@ class Member(Spec):
     change. ``past_variance`` is the prior variance of their weights, if it is not that of the inputs, and ``past_mean``
     the prior mean of that of the latest. One that ``restarts`` begins anew now and then, and stands for a stream that
     has changed at that row. ``noise_memory`` is for how many rows the size of the noise is remembered by a member that
-    learns it; None if the likelihood says it. Such noise may have heavy ``tails``: that of Student's t with so many
+    learns it; None if the likelihood says it. Of counts it is noise of the log of what is expected: they vary more than
+    their mean by as much as is found. Of numbers such noise may have heavy ``tails``: that of Student's t with so many
     degrees of freedom, of which targets far away tell little.
+
+    One with ``jumps`` stands for targets that are far from where others would have them, who differ from it in nothing
+    but their noise: any row may be such, with a probability that is learnt, and the next is theirs again. It learns its
+    noise from these rows alone.
 
     >>> from bayou import FlipProbit, Gaussian, Member
     >>> Member(FlipProbit(flip_rate=0.1), drift=1e-4).drift
@@ -73,6 +78,7 @@ class Member(Spec):
     past_variance: float | None = None
     past_mean: float = 0.0
     tails: float = math.inf
+    jumps: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, (ScalarLikelihood, Softmax)):
@@ -88,8 +94,9 @@ class Member(Spec):
             raise InvalidSpec(f"`past` must be a whole number from 0 to 64; got {self.past!r}.")
         if not (isinstance(self.past_mean, (int, float)) and math.isfinite(self.past_mean)):
             raise InvalidSpec(f"`past_mean` must be a finite number; got {self.past_mean!r}.")
-        if not isinstance(self.restarts, bool):
-            raise InvalidSpec(f"`restarts` must be True or False; got {self.restarts!r}.")
+        for name in ("restarts", "jumps"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSpec(f"`{name}` must be True or False; got {getattr(self, name)!r}.")
         self._check_noise()
 
     def _check_noise(self) -> None:
@@ -98,18 +105,35 @@ class Member(Spec):
         if self.noise_memory is None:
             if self.tails < math.inf:
                 raise InvalidSpec(f"`tails` are of noise that is learnt, with a `noise_memory`; got {self.tails!r}.")
+            if self.jumps:
+                raise InvalidSpec("`jumps` are of members that learn their noise, with a `noise_memory`; got None.")
             return
         if not (isinstance(self.noise_memory, (int, float)) and self.noise_memory >= 1.0):
             raise InvalidSpec(
                 f"`noise_memory` must be a number of rows, at least 1, or None; got {self.noise_memory!r}."
             )
-        if not self.likelihood.scales_with_noise or self.likelihood.params.tolist() != [1.0]:
-            raise InvalidSpec(f"noise is learnt in units of it, with Gaussian(1.0); got {self.likelihood!r}.")
+        if self.jitters:
+            if self.tails < math.inf or self.jumps:
+                raise InvalidSpec(f"`tails` and `jumps` are of noise of numbers; got {self.likelihood!r}.")
+        elif not self.likelihood.scales_with_noise or self.likelihood.params.tolist() != [1.0]:
+            raise InvalidSpec(
+                f"noise is learnt in units of it, with Gaussian(1.0), or of counts; got {self.likelihood!r}."
+            )
 
     @property
     def learns_noise(self) -> bool:
         """Whether the size of the noise is learnt with the weights."""
-        return self.noise_memory is not None
+        return self.noise_memory is not None and not self.jitters
+
+    @property
+    def jitters(self) -> bool:
+        """Whether the size of noise of the latent itself is learnt, the log of what is expected."""
+        return self.noise_memory is not None and bool(self.likelihood.log_link)
+
+    @property
+    def noise_kept(self) -> float:
+        """The share of what is known of the noise that outlasts a row; -1 where it is not learnt."""
+        return -1.0 if self.noise_memory is None else math.exp(-1.0 / self.noise_memory)
 
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""

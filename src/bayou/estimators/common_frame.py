@@ -176,6 +176,10 @@ def check_members(members: Sequence[Member], instead: str, past: bool = True) ->
             why = "begins anew where the stream changes"
         elif (member.noise_memory or math.inf) < math.inf:
             why = "forgets the noise"
+        elif member.jitters:
+            why = "learns the noise of what it expects"
+        elif member.jumps:
+            why = "takes for jumps what others would not expect"
         elif past and member.past:
             why = "sees past targets, which the first rows of a part do not have"
         else:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TypeVar
 
+import numpy as np
+
 from bayou.bank_layout import cost, n_bytes
-from bayou.contracts import Likelihood
+from bayou.contracts import Likelihood, ScalarLikelihood
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Probit, Softmax
 from bayou.members import Budget, Member, Waves
 
@@ -25,6 +27,9 @@ __all__ = [
     "of_counts",
     "of_numbers",
     "of_sparse_classes",
+    "of_sparse_counts",
+    "of_sparse_numbers",
+    "of_sparse_several",
     "of_two_classes",
     "usual_budget",
 ]
@@ -40,7 +45,8 @@ N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-PER_SPARSE_MEMBER, PER_ENTRY = 0.06, 0.005  # microseconds, of banks of sparse rows
+QUICK, PER_ENTRY = 0.06, 0.005  # microseconds of a member of a bank of sparse rows
+PER_SPARSE_MEMBER: dict[type, float] = {Poisson: 0.55, NegativeBinomial: 1.0, Softmax: 0.6}  # of those that take longer
 BEHIND = 0.7  # microseconds of the calibration behind them
 PINNED = 1e-12  # prior variance of weights that are known beforehand
 HEAVY, HEAVIEST = 3.0, 1.5  # degrees of freedom of noise with heavy tails
@@ -115,17 +121,17 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """The same with noise that is learnt, for ever or for some time, instead of label noise.
 
     Some see nothing but the last number, and expect that the next is as that, by and large or exactly; with noise of
-    any tails, so that a jump now and then does not make others right. Two take what is far off for an outlier. What
-    many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it would be told
-    as it was.
+    any tails, and one that stands for jumps, so that these do not make others right. Two take what is far off for an
+    outlier. What many waves, curves and surfaces leave over becomes less for long: they learn it for some time, or it
+    would be told as it was.
     """
     kind, ever, short, shorter, shortest = Gaussian(), math.inf, 200.0, 60.0, 20.0
 
     def member(drift: float, memory: float, **given: object) -> Member:
         return Member(kind, drift, prior_variance, noise_memory=memory, **given)  # type: ignore[arg-type]  # fields
 
-    def unchanged(memory: float, tails: float) -> Member:
-        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails}
+    def unchanged(memory: float, tails: float, jumps: bool = False) -> Member:
+        same = {"past_variance": PINNED, "past_mean": 1.0, "noise_memory": memory, "tails": tails, "jumps": jumps}
         return Member(kind, 0.0, PINNED, past=1, **same)  # type: ignore[arg-type]  # fields
 
     return [
@@ -140,6 +146,7 @@ def of_numbers(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         ),
         *(unchanged(memory, math.inf) for memory in (ever, short)),
         *(unchanged(memory, tails) for memory, tails in product((ever, shortest), (HEAVY, HEAVIEST))),
+        unchanged(ever, math.inf, jumps=True),
         *(
             member(drift, memory if waves.inputs is None or n_waves > N_WAVES else short, waves=waves)
             for waves, (drift, memory) in bent(
@@ -153,7 +160,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
     """Drift, counts that vary more than their mean, what bends, what goes on from the last counts, what begins anew.
 
     Those who see past counts expect that the next is as the last, by and large. Some see nothing but the last one:
-    where inputs tell nothing, what these cost is not paid. Of members with many waves, none does.
+    where inputs tell nothing, what these cost is not paid. Two of them find how much counts vary. Of members with many
+    waves, none does.
     """
     kind, few = Poisson(), NegativeBinomial(0.1)
 
@@ -166,7 +174,8 @@ def of_counts(prior_variance: float, n_waves: int = N_WAVES) -> list[Member]:
         *(Member(NegativeBinomial(r), d, prior_variance) for r, d in product((0.1, 1.0), (0.0, 1e-4, 1e-2))),
         *(going_on(likelihood, drift) for likelihood, drift in product((kind, few), (1e-3, 1e-2))),
         *(going_on(NegativeBinomial(r), d) for r, d in ((0.02, 0.0), (0.02, 1e-3), (0.1, 0.0))),
-        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.004, 0.02, 0.1, 1.0)))),
+        *(going_on(k, prior_variance=NONE, past=1) for k in (kind, *map(NegativeBinomial, (0.02, 0.1, 1.0)))),
+        *(going_on(kind, prior_variance=NONE, past=1, noise_memory=memory) for memory in (math.inf, 200.0)),
         *(Member(NegativeBinomial(r), 0.0, prior_variance) for r in (0.3, 8.0)),
         *(Member(k, 0.0, prior_variance, restarts=True) for k in (kind, few) for _ in range(N_RESTARTS // 2)),
         *(Member(few, drift, prior_variance, waves=waves) for waves, drift in bent(n_waves, (0.0, 1e-3), (0.0,), 0.0)),
@@ -187,11 +196,71 @@ def of_sparse_classes(prior_variance: float) -> list[Member]:
     ]
 
 
+def of_sparse_several(n_classes: int, prior_variance: float) -> list[Member]:
+    """Three classes or more of sparse rows: the same as of two; as each costs a latent per class, fewer of them."""
+    kind = Softmax(n_classes)
+    settings = ((0.0, 1.0), (1e-3, 1.0), (1e-4, WIDE), (0.0, WIDE), (1e-2, 1.0), (1e-4, 1.0), (0.0, NARROW))
+    return [Member(kind, drift, size * prior_variance) for drift, size in settings]
+
+
+def of_sparse_numbers(prior_variance: float) -> list[Member]:
+    """Numbers of sparse rows: drift and size of weights, and noise of any tails, learnt for ever or for some time.
+
+    Most values of a category differ by less than the noise, so that most weights are small, in units of it.
+    """
+    kind, ever, short, shorter, normal = Gaussian(), math.inf, 200.0, 50.0, math.inf
+    large, usual, small, smaller = WIDE, 1.0, NARROW, NARROW**2
+    settings = [
+        (0.0, small, short, normal),
+        (1e-4, small, short, HEAVY),
+        (1e-3, smaller, shorter, HEAVY),
+        (1e-4, usual, short, normal),
+        (0.0, usual, ever, normal),
+        (1e-5, usual, ever, normal),
+        (0.0, small, short, HEAVY),
+        (1e-4, small, short, normal),
+        (1e-3, small, shorter, normal),
+        (1e-2, smaller, shorter, normal),
+        (0.0, usual, ever, HEAVY),
+        (1e-2, small, shorter, HEAVY),
+        (1e-3, smaller, ever, HEAVY),
+        (0.0, large, ever, normal),
+        (0.0, small, ever, normal),
+        (1e-3, smaller, short, normal),
+    ]
+    return [
+        Member(kind, drift, size * prior_variance, noise_memory=memory, tails=tails)
+        for drift, size, memory, tails in settings
+    ]
+
+
+def of_sparse_counts(prior_variance: float) -> list[Member]:
+    """Counts of sparse rows: drift and size of weights, and how much more counts vary than their mean."""
+    usual, large, small = 1.0, WIDE, NARROW
+    settings: list[tuple[ScalarLikelihood, float, float]] = [
+        (NegativeBinomial(0.3), 0.0, usual),
+        (Poisson(), 1e-4, usual),
+        (Poisson(), 1e-4, large),
+        (NegativeBinomial(1.0), 0.0, usual),
+        (Poisson(), 0.0, usual),
+        (NegativeBinomial(0.02), 1e-4, large),
+        (Poisson(), 1e-1, small),
+        (NegativeBinomial(0.1), 1e-3, usual),
+        (NegativeBinomial(0.02), 1e-2, small),
+        (NegativeBinomial(0.3), 0.0, large),
+        (NegativeBinomial(1.0), 1e-3, small),
+        (NegativeBinomial(8.0), 0.0, usual),
+    ]
+    return [Member(kind, drift, size * prior_variance) for kind, drift, size in settings]
+
+
 def affordable_sparse(members: Sequence[Member], n_features: int, entries: float, budget: Budget) -> tuple[Member, ...]:
     """Those that a budget allows, the first first; none if they would be too few to choose from."""
-    per_member = PER_SPARSE_MEMBER + PER_ENTRY * entries
-    by_time, by_size = (budget.microseconds - BEHIND) / per_member, (budget.n_bytes / n_features - 8.0) / 8.0
-    count = int(max(min(by_time, by_size, len(members)), 0.0))
+    each = [m.n_latents * (PER_SPARSE_MEMBER.get(type(m.likelihood), QUICK) + PER_ENTRY * entries) for m in members]
+    spent = np.cumsum(each)
+    by_time = int(np.searchsorted(spent, budget.microseconds - BEHIND, side="right"))
+    by_size = (budget.n_bytes / n_features - 8.0) / (8.0 * members[0].n_latents) if members else 0.0
+    count = int(max(min(by_time, by_size), 0.0))
     return tuple(members[:count]) if count >= FEWEST else ()
 
 

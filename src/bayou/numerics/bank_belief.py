@@ -34,7 +34,8 @@ class BankBelief(NamedTuple):
     ``naps`` how long it slept the last time, ``idle`` how many rows it has not walked, ``born`` the row at which it
     began. ``past`` are the latest targets, the newest first, of classes and counts -1 before there are any;
     ``pulse`` see `STEPS`. ``changes`` (c, 2) are rows at which all began anew, and how probable that was when it
-    was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves.
+    was most. ``frequency`` (g, w, d) and ``phase`` (g, w) are of the waves. ``jumps`` (m, 5) is, of a member that
+    stands for jumps, how many rows were: see `bayou.numerics.bank_jumps`.
     """
 
     mean: Vector
@@ -52,6 +53,7 @@ class BankBelief(NamedTuple):
     changes: Matrix
     frequency: Array
     phase: Matrix
+    jumps: Matrix
 
 
 class BankPlan(NamedTuple):
@@ -61,7 +63,8 @@ class BankPlan(NamedTuple):
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
     several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
     prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
-    outlasts a row, -1 where noise is not learnt; ``tails`` its degrees of freedom. ``reach`` (m,) is how far out past
+    outlasts a row, -1 where noise is not learnt, ``jitter`` the same of noise of the latent, ``tails`` its degrees of
+    freedom; ``jump`` who stands for its jumps, itself or another, or -1. ``reach`` (m,) is how far out past
     targets are let in, as features. ``restarts`` are those that begin anew now and then. Members of one
     ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
     all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
@@ -81,7 +84,9 @@ class BankPlan(NamedTuple):
     ceiling: Vector
     drift: Vector
     keeps: Vector
+    jitter: Vector
     tails: Vector
+    jump: Integers
     cost: Vector
     limits: Vector
     patience: Vector
@@ -129,7 +134,21 @@ def blocks_of(plan: BankPlan) -> BankPlan:
     """The plan with each latent of a member as a member of its own: where only weights matter, not who has them."""
     if np.all(plan.latents == 1):
         return plan
-    fields = ("size", "at", "square", "past", "reach", "group", "restarts", "drift", "keeps", "tails", "cost")
+    fields = (
+        "size",
+        "at",
+        "square",
+        "past",
+        "reach",
+        "group",
+        "restarts",
+        "drift",
+        "keeps",
+        "jitter",
+        "tails",
+        "jump",
+        "cost",
+    )
     every = {name: np.repeat(getattr(plan, name), plan.latents) for name in fields}
     which = np.concatenate([np.arange(count) for count in plan.latents.tolist()])
     every["at"] += which * every["size"]

@@ -25,6 +25,7 @@ from bayou.numerics.bank_belief import (
     BankBelief,
     BankPlan,
 )
+from bayou.numerics.bank_jumps import let_jump, rest_together, stands_for_jumps
 from bayou.numerics.jit import borrowing_kernel
 
 # What is left of a member that has been wrong for long: it may be right again, and a number must be left of it.
@@ -77,6 +78,8 @@ def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
         kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total
         for m in range(chain.size):
             chain[m] = kept * chain[m] + drawn_anew * drawn(belief, m)
+        let_jump(belief, plan, chain, 1.0)
+        for m in range(chain.size):
             shares[m] += chain[m]
     for m in range(shares.size):
         if belief.rest[m] > 0.0:
@@ -104,6 +107,7 @@ def foresee(belief: BankBelief, plan: BankPlan, ahead: float, shares: Vector) ->
                 share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
                 shares[m] += share
                 awake += share
+    let_jump(belief, plan, shares, 1.0 + ahead)
     for m in range(members):
         shares[m] /= awake
 
@@ -123,6 +127,7 @@ def foresee_chains(belief: BankBelief, plan: BankPlan, ahead: float, shares: Mat
             share = chains[k, m] + moved * (total * drawn(belief, m) - chains[k, m])
             shares[k, m] = share if belief.rest[m] <= 0.0 else 0.0
             awake += shares[k, m]
+        let_jump(belief, plan, shares[k], 1.0 + ahead)
     scale(shares, 1.0 / awake, 0.0)
 
 
@@ -318,6 +323,8 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
     for m in range(belief.rest.size):
         if belief.rest[m] < 0.0:
             tried += plan.cost[m]
+        elif stands_for_jumps(plan, m):
+            spent += plan.cost[m] if belief.rest[m] == 0.0 else 0.0
         elif is_judged(belief, plan, m):
             failed = belief.naps[m] > 0.0 and belief.merit[m] < UNPROVEN
             if belief.merit[m] >= 0.0:
@@ -334,9 +341,10 @@ def lay_to_rest(belief: BankBelief, plan: BankPlan) -> None:
             if awake and (least < 0 or belief.merit[m] < belief.merit[least]):
                 least = m
         if least < 0:
-            return
+            break
         spent -= plan.cost[least]
         sleep(belief, least)
+    rest_together(belief, plan, 2.0 * BLOCK)
 
 
 @borrowing_kernel
@@ -352,7 +360,8 @@ def better_than(belief: BankBelief, m: int) -> int:
 @borrowing_kernel
 def is_judged(belief: BankBelief, plan: BankPlan, m: int) -> bool:
     """Whether a member is awake, is not being tried, and has learnt long enough to be put to sleep."""
-    return bool(belief.rest[m] == 0.0 and belief.pulse[LEARNT] >= plan.patience[m])
+    patient = belief.pulse[LEARNT] >= plan.patience[m]
+    return bool(belief.rest[m] == 0.0 and patient and not stands_for_jumps(plan, m))
 
 
 @borrowing_kernel
@@ -398,12 +407,13 @@ def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
             belief.mean[at + i] = plan.origin[at + i]
             for j in range(size):
                 belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
-    belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE
+    belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE if plan.jitter[m] < 0.0 else FIRST_JITTER
     belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
     belief.born[m] = belief.pulse[STEPS]
 
 
 FIRST_NOISE = (0.5, 0.5)  # shape and rate: about one target that was one unit off
+FIRST_JITTER = (0.5, 0.02)  # the same of the log of what is expected of counts
 LEAST_NOISE = 1e-6  # squared units, of a member whose noise has heavy tails
 
 

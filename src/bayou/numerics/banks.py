@@ -26,6 +26,7 @@ from bayou.numerics.bank_belief import (
     BankPlan,
     BankRoom,
 )
+from bayou.numerics.bank_jumps import learn_jump, no_jump, stands_for_jumps
 from bayou.numerics.bank_past import is_blind, leave_out_blind, remember
 from bayou.numerics.bank_weights import (
     FIRST_NOISE,
@@ -155,6 +156,8 @@ def marginal(
         degrees = 1.0 / (1.0 / degrees + 1.0 / plan.tails[m])  # tails are at least as heavy as either makes them
         ratio = 1.0 / noise
     blur = scatter(mean, covariance, missing[n], ratio) if n < missing.shape[0] else 0.0
+    if plan.jitter[m] >= 0.0:
+        blur += belief.noise[m, 1] / belief.noise[m, 0]
     record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = expected(mean, x), variance + blur, noise, degrees
     return variance, blur
 
@@ -166,22 +169,24 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
     steps = 1.0 + belief.idle[m]
     belief.idle[m] = 0.0
     walk(belief.covariance[square : square + size * size], plan.ceiling[at : at + size], steps * plan.drift[m])
-    if 0.0 <= plan.keeps[m] < 1.0:
-        fade(belief.noise[m], plan.keeps[m] ** steps)
+    kept = max(plan.keeps[m], plan.jitter[m])
+    if 0.0 <= kept < 1.0:
+        fade(belief.noise[m], kept**steps)
 
 
 @borrowing_kernel
 def observe_noise(
-    noise: Vector, y: float, record: Vector, variance: float, blur: float, weight: float, tails: float
-) -> tuple[float, float, float]:
-    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights.
+    noise: Vector, y: float, mean: float, degrees: float, variance: float, blur: float, weight: float, tails: float
+) -> tuple[float, float, float, float]:
+    """Log density of a target by a member that learns the noise, which is learnt; step, spread and what is kept of the
+    variance, as `bayou.numerics.sites.observe_move` has them.
 
     With heavy tails a target far away counts for less: by the precision that its noise is expected to have, given how
     far that is (as in the EM algorithm for Student's t, one step per target).
     """
-    error = y - record[MEAN]
+    error = y - mean
     spread = noise[1] / noise[0] * (1.0 + variance + blur)
-    value = log_student(error, spread, 0.5 * record[DEGREES])
+    value = log_student(error, spread, 0.5 * degrees)
     precision = weight / (1.0 + blur)
     if tails < math.inf:
         precision *= (tails + 1.0) / (tails + error * error / spread)
@@ -190,7 +195,19 @@ def observe_noise(
     noise[1] += 0.5 * error * error * precision * kept
     if tails < math.inf:  # else targets that repeat themselves would leave nothing of it for the next that does not
         noise[1] = max(noise[1], LEAST_NOISE * noise[0])
-    return value, error * precision * kept, precision * kept
+    return value, error * precision * kept, precision * kept, kept
+
+
+@borrowing_kernel
+def observe_jitter(noise: Vector, step: float, spread: float, weight: float) -> None:
+    """Learn how large noise of the latent is: by the slope of log E p in its size, in units of the information of it.
+
+    A target counts for as much as it tells of the noise: one that shows it counts in full, as of numbers.
+    """
+    size = noise[1] / noise[0]
+    told = size * spread
+    noise[0] += 0.5 * weight * told * told
+    noise[1] += 0.5 * weight * size * (told * told - told + size * step * step)
 
 
 @borrowing_kernel
@@ -207,12 +224,23 @@ def learn_member(
     weight: float,
     room: BankRoom,
 ) -> float:
-    """Absorb a target along the direction that `marginal` has left; returns its log E p."""
+    """Absorb a target along the direction that `marginal` has left; returns its log E p.
+
+    Who stands for jumps learns when it is known how probably it was one.
+    """
+    if stands_for_jumps(plan, m):
+        return given_to(plan, m, kernels, params, y, record)
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
     if plan.keeps[m] >= 0.0:
-        value, step, spread = observe_noise(belief.noise[m], y, record, variance, blur, weight, plan.tails[m])
+        weight *= no_jump(belief, plan, m, y, record)
+        said = record[MEAN], record[DEGREES], variance, blur
+        value, step, spread, _ = observe_noise(belief.noise[m], y, *said, weight, plan.tails[m])
+        if plan.jump[m] >= 0:  # as of those with tails
+            belief.noise[m, 1] = max(belief.noise[m, 1], LEAST_NOISE * belief.noise[m, 0])
     else:
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
+        if plan.jitter[m] >= 0.0:
+            observe_jitter(belief.noise[m], step, spread, weight)
     covariance = belief.covariance[square : square + size * size]
     absorb(belief.mean[at : at + size], covariance, room.direction, step, spread)
     return value
@@ -345,6 +373,9 @@ def learn_bank(
                 here[VALUE] = bounded_below(learn_member(belief, plan, m, kernels[m], params[m], *given))
             room.values[m] = record[n, m, VALUE]
         evidence[n] = weigh(belief, room.values, shares[n], weight)
+        for m in range(members):
+            if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
+                learn_jump(belief, plan, m, targets[n], record[n, m], weight)
         belief.pulse[STEPS] += 1.0
         belief.pulse[LATEST] = belief.pulse[STEPS]
         look(belief, plan, evidence[n])
@@ -433,6 +464,11 @@ def learn_late(
         share = older(plan, m, variance, lag, room)
         learn_member(belief, plan, m, kernels[m], params[m], y, now, share * variance, blur, 1.0, room)
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
+    for m in range(plan.drift.size):
+        if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
+            lay_out(plan, m, -1, features[0], past, room)
+            marginal(belief, plan, m, missing, 0, 0.0, now, room)
+            learn_jump(belief, plan, m, y, now, 1.0)
     belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
     look(belief, plan, given)
     remember(belief.past, y, plan.log_past[0])
