@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,15 @@ def test_banks_merge_member_by_member_unless_one_drifts() -> None:
     for combine in (merge, subtract):
         with pytest.raises(InvalidSpec, match=r"drift=0.001.* drifts.*Chain the shards in time"):
             combine(*timely[::-1])
+
+
+def test_noise_that_sparse_members_learn_is_not_added_up() -> None:
+    noisy = SparseBank([Member(Gaussian(), noise_memory=100.0)], 31, 1.0)
+    with pytest.raises(InvalidSpec, match=r"noise"):
+        merge(noisy, noisy)
+    ever = SparseBank([Member(Gaussian(), noise_memory=math.inf)], 31, 1.0)
+    with pytest.raises(InvalidSpec, match=r"where their noise is told, as Member\(Gaussian\(4.0\)\)"):
+        merge(ever, ever)
 
 
 def hashed(part: pl.DataFrame, **options: Any) -> OnlineClassifier:

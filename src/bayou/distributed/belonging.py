@@ -43,6 +43,11 @@ def _settings(model: Any) -> dict[str, Any]:
         return {name: getattr(model, name) for name in names}
     if isinstance(model, (Bank, SparseBank)):
         check_members(model.members, "let all members be as Member(likelihood), without drift", past=False)
+        if isinstance(model, SparseBank) and model.learns_noise:
+            raise InvalidSpec(
+                "members of sparse rows add up where their noise is told, as Member(Gaussian(4.0)); "
+                f"got {model.members[0]!r}."
+            )
         names = ["members", "n_features"] + ["constant", "switching"] * isinstance(model, SparseBank)
         return {name: getattr(model, name) for name in names}
     if isinstance(model, TableModel):
