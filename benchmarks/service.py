@@ -7,6 +7,7 @@ p99       of one predictor while others learn as fast as they can, beside that o
 
 import argparse
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,12 @@ class Echo(Server):
     def start(self):
         self.process = subprocess.Popen([sys.executable, "-c", ECHO, str(self.port)])
         self.wait()
+
+
+def worked(process):
+    """Seconds of processor time that a process has taken so far, however busy the machine is with others."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def request(verb, body):
@@ -89,19 +96,7 @@ def main():
             server.start()
             echo.start()
             warm(server)
-            rates = {"echo": [], "with ids": [], "without": []}
-            for _ in range(3):  # interleaved
-                for name, port, message in (
-                    ("echo", echo.port, ask),
-                    ("with ids", server.port, ask),
-                    ("without", server.port, only),
-                ):
-                    times, _ = asyncio.run(load(port, message, seconds / 2, options.connections))
-                    rates[name].append(len(times) / seconds * 2)
-            middle = {name: float(np.median(found)) for name, found in rates.items()}
-            print(f"echo: {middle['echo']:,.0f} requests/s over {options.connections} connections")
-            for name in ("with ids", "without"):
-                print(f"predict {name}: {middle[name]:,.0f}/s, {middle[name] / middle['echo']:.2f} of the echo")
+            predict_rates(echo, server, ask, only, seconds, options.connections)
             learn_rates(server, bulk, seconds)
             for name, message in (("with ids", ask), ("without", only)):
                 rest, _ = asyncio.run(load(server.port, message, seconds, 1))
@@ -115,28 +110,48 @@ def main():
                     each.kill()
 
 
+def predict_rates(echo, server, ask, only, seconds, connections):
+    asked = {"echo": (echo, ask), "with ids": (server, ask), "without": (server, only)}
+    rates, costs = {name: [] for name in asked}, {name: [] for name in asked}
+    for _ in range(5):  # interleaved
+        for name, (one, message) in asked.items():
+            before = worked(one.process)
+            times, _ = asyncio.run(load(one.port, message, seconds / 2, connections))
+            rates[name].append(len(times) / seconds * 2)
+            costs[name].append((worked(one.process) - before) / len(times) * 1e3)
+    rate, cost = ({name: float(np.median(each[name])) for name in asked} for each in (rates, costs))
+    print(
+        f"echo: {rate['echo']:,.0f} requests/s over {connections} connections, {cost['echo']:.3f} ms of processor each"
+    )
+    for name in ("with ids", "without"):
+        told = f"{rate[name]:,.0f}/s, {rate[name] / rate['echo']:.2f} of the echo"
+        print(f"predict {name}: {told}; {cost[name]:.3f} ms each, {cost['echo'] / cost[name]:.2f} of the echo")
+
+
 def warm(server):
-    httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": {"target": "bought"}}, timeout=60)
+    httpx.post(f"{server.url}/v1/models", json={"name": "m", "settings": {"target": "bought"}}, timeout=300)
     for seed in range(3):
-        httpx.post(f"{server.url}/v1/models/m:learn", json={"instances": rows(1000, seed)}, timeout=60)
+        httpx.post(f"{server.url}/v1/models/m:learn", json={"instances": rows(1000, seed)}, timeout=300)
 
 
 def learn_rates(server, bulk, seconds):
     model, table = bayou.TableModel("bought"), pl.DataFrame(rows(1000, 3))
     for seed in range(3):
         model.learn_many(pl.DataFrame(rows(1000, seed)))
-    ratios, by_http = [], 0.0
+    ratios, costs, by_http = [], [], 0.0
     for _ in range(3):
-        started, count = time.perf_counter(), 0
+        started, count, own = time.perf_counter(), 0, time.process_time()
         while time.perf_counter() < started + seconds / 2:
             model.learn_many(table)
             count += 1
-        alone = 1000 * count / (time.perf_counter() - started)
-        started = time.perf_counter()
+        alone, own = 1000 * count / (time.perf_counter() - started), (time.process_time() - own) / count
+        started, before = time.perf_counter(), worked(server.process)
         times, _ = asyncio.run(load(server.port, bulk, seconds / 2, 2))
         by_http = 1000 * len(times) / (time.perf_counter() - started)
         ratios.append(by_http / alone)
-    print(f"learn: {by_http:,.0f} rows/s, {np.median(ratios):.2f} of in the process")
+        costs.append(own * len(times) / (worked(server.process) - before))
+    told = f"{by_http:,.0f} rows/s, {np.median(ratios):.2f} of in the process"
+    print(f"learn: {told}; by processor time {np.median(costs):.2f}")
 
 
 if __name__ == "__main__":

@@ -153,10 +153,11 @@ def test_labels_that_are_wrong() -> None:
     ("members", "options", "message"),
     [
         ([], {}, "members"),
-        ([Member(Probit(), past=1)], {}, "drift and prior_variance"),
+        ([Member(Probit(), past=1)], {}, "drift, prior_variance, noise of numbers"),
+        ([Member(Poisson(), noise_memory=100.0)], {}, "noise of numbers"),
         ([Member(Softmax(3))], {}, "one latent"),
         ([Member(Probit()), Member(Poisson())], {}, "same targets"),
-        ([Member(Gaussian(), noise_memory=100.0)], {}, "drift and prior_variance"),
+        ([Member(Gaussian(), noise_memory=100.0), Member(Gaussian())], {}, "or none"),
         ([Member(Probit(), prior_variance=(1.0, 2.0))], {}, "one for all weights"),
         ([Member(Probit())], {"switching": (2.0,)}, "switching"),
         ([Member(Probit())], {"constant": np.inf}, "constant"),
@@ -262,7 +263,7 @@ def test_late_labels_of_hashed_rows_are_learnt_as_they_come() -> None:
     assert late.predict_proba_one(rows[3])["yes"] == pytest.approx(at_once.predict_proba_one(rows[3])["yes"], abs=1e-6)
 
 
-def test_a_third_class_goes_on_without_the_bank() -> None:
+def test_a_third_class_goes_on_with_what_is_known() -> None:
     rows, labels = people(300)
     model = OnlineClassifier(encoder=Hashing(bits=10), budget=Budget())
     for x, y in zip(rows, labels, strict=True):

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from bayou.rules import Iterated, Linearized, MomentMatching, Variational
     from bayou.schedules import AdaptiveRate, ConstantRate, OptimalRate, PowerLawRate
     from bayou.sparse_bank import SparseBank
+    from bayou.sparse_class_bank import SparseClassBank
     from bayou.sparse_learner import SparseLearner
     from bayou.stiffness import GeometricStiffness, LearntStiffness, LinearStiffness
     from bayou.streams import (
@@ -179,6 +180,7 @@ __all__ = [
     "Skipped",
     "Softmax",
     "SparseBank",
+    "SparseClassBank",
     "SparseDiagonalGaussian",
     "SparseEncoder",
     "SparseLearner",
@@ -238,6 +240,7 @@ _NAMES = {
     "rules": "Iterated Linearized MomentMatching Variational",
     "schedules": "AdaptiveRate ConstantRate OptimalRate PowerLawRate",
     "sparse_bank": "SparseBank",
+    "sparse_class_bank": "SparseClassBank",
     "sparse_learner": "SparseLearner",
     "stiffness": "GeometricStiffness LearntStiffness LinearStiffness",
     "streams": "Skipped column_types open_source read_arrow read_csv read_ipc read_json_lines read_libsvm read_parquet "

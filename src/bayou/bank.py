@@ -401,6 +401,16 @@ class Bank(Findings):
         """A bank that knows the same and learns on its own."""
         return copy.deepcopy(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Bank:
+        """Quicker than by way of data: what never changes is shared."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.belief = self.belief._replace(**{name: one.copy() for name, one in self.belief._asdict().items()})
+        other.snapshots = copy.deepcopy(self.snapshots, memo)
+        other._room = room_for(self.members, self.plan)
+        other._one, other._evidence = self._said_of(1), np.empty(1)
+        return other
+
     # --- as data
 
     def to_state(self) -> State:
@@ -420,6 +430,9 @@ class Bank(Findings):
     def from_state(cls, state: State) -> Self:
         """The bank that this data describes; it continues to the last bit."""
         config = state.config
+        needed = sum(member.n_latents * member.n_features(config["n_features"]) ** 2 for member in config["members"])
+        if needed != (held := state.arrays["belief.covariance"].size):  # before memory is given to it
+            raise ModelFileError(f"`belief.covariance` must have {needed} numbers, as its members tell; got {held}.")
         bank = cls(config["members"], config["n_features"], config["switching"], config["budget"])
         for name, own in bank.belief._asdict().items():
             if name in LATER and f"belief.{name}" not in state.arrays:  # files of before do not have it

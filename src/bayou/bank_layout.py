@@ -86,8 +86,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     sizes = np.array([member.n_features(n_inputs) for member in members])
     latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
-    kept = np.array([-1.0 if m.noise_memory is None else math.exp(-1.0 / m.noise_memory) for m in members])
-    jitters = np.array([member.jitters for member in members])
+    kept, jitters = np.array([member.noise_kept for member in members]), np.array([m.jitters for m in members])
     return BankPlan(
         size=sizes,
         latents=latents,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -54,11 +55,13 @@ def combined(
     noise = sum((share * (belief.noise - FIRST_JITTER) for share, belief in parts), np.zeros_like(total.noise))
     total.noise[jittery] = (FIRST_JITTER + np.maximum(noise, 0.0))[jittery]
     total.pulse[STEPS] = sum(share * belief.pulse[STEPS] for share, belief in parts)
-    return log_evidence + _weigh(total, plan, parts, beyond)
+    return log_evidence + weigh(total, plan, parts, beyond)
 
 
-def _weigh(total: BankBelief, plan: BankPlan, parts: Sequence[tuple[float, BankBelief]], beyond: Vector) -> float:
+def weigh(total: Any, plan: Any, parts: Sequence[tuple[float, Any]], beyond: Vector) -> float:
     """Weigh members, of whom each gave so much more to all rows than to the parts; returns what the bank gave more.
+
+    Beliefs may be of any bank, with chains, and so may its plan.
 
     Members who change places have no evidence of their own. So it is taken from the chain in which they never do, and
     told to all; what parts say of the rates is multiplied. Without such a chain, or where nothing is left of it, what
@@ -146,6 +149,12 @@ def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: A
     return (fresh @ (known @ mean[:, :, None]))[:, :, 0], fresh
 
 
+def retold_noise(noise: Matrix, learnt: float, ratio: float) -> None:
+    """Tell what is believed of the noise of targets that are told ``ratio`` times as large, after so many; in place."""
+    prior = FIRST_NOISE[1] if learnt <= FEW else 0.0  # which is that of the new units while it counts
+    noise[:, 1] = prior + np.maximum(noise[:, 1] - prior, 0.0) * ratio**2
+
+
 def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: float, shift: float) -> None:
     """Tell beliefs of members that learn the noise of targets that are ratio * y + shift; in place.
 
@@ -167,8 +176,7 @@ def retold_targets(belief: BankBelief, plan: BankPlan, n_inputs: int, ratio: flo
             covariance = change @ belief.covariance[square].reshape(size, size) @ change.T
             belief.covariance[square] = symmetric(covariance).ravel()
         belief.mean[at.start] += shift
-    prior = FIRST_NOISE[1] if few else 0.0  # which is that of the new units while it counts
-    belief.noise[:, 1] = prior + np.maximum(belief.noise[:, 1] - prior, 0.0) * ratio**2
+    retold_noise(belief.noise, float(belief.pulse[LEARNT]), ratio)
     belief.past[...] = 0.0 if few else np.clip(ratio * belief.past + shift, -FARTHEST, FARTHEST)
     if belief.pulse[LEARNT] <= FIRST_UNITS:  # what members gave to targets in no units tells nothing of them
         belief.chains[...] = 1.0 / belief.chains.size

@@ -130,6 +130,11 @@ class Member(Spec):
         """Whether the size of noise of the latent itself is learnt, the log of what is expected."""
         return self.noise_memory is not None and bool(self.likelihood.log_link)
 
+    @property
+    def noise_kept(self) -> float:
+        """The share of what is known of the noise that outlasts a row; -1 where it is not learnt."""
+        return -1.0 if self.noise_memory is None else math.exp(-1.0 / self.noise_memory)
+
     def n_features(self, n_inputs: int) -> int:
         """How many features it has where there are so many inputs."""
         return n_inputs + self.past + (0 if self.waves is None else self.waves.n_waves)

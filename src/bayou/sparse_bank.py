@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayou.bank import SWITCHING
 from bayou.bank_found import Settings, drift_and_noise
+from bayou.bank_merging import FIRST_UNITS, retold_noise
 from bayou.contracts import Array, Matrix, ScalarLikelihood, SparseRows, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
 from bayou.numerics.bank_belief import N_RECORDS
+from bayou.numerics.bank_weights import FIRST_NOISE
 from bayou.numerics.factor import aligned
 from bayou.numerics.jit import COMPILED, entry_point
 from bayou.numerics.pointers import scalar_kernels
@@ -31,17 +33,17 @@ from bayou.posteriors import SparseDiagonalGaussian
 from bayou.posteriors.sparse_diagonal_gaussian import SparseDiagonalBelief
 from bayou.rules import MomentMatching
 
-_EQUAL_WEIGHTS: Vector = np.zeros(0)
+EQUAL_WEIGHTS: Vector = np.zeros(0)
 _ENTRIES: dict[str, Any] = {}
-_DTYPE = np.dtype(np.float32)
+DTYPE = np.dtype(np.float32)
 
 
 class SparseBank(Settings):
     """Members that learn side by side from sparse rows, and say what the mixture of them says.
 
-    They differ in likelihood, drift and prior variance, and have no correlations between weights; in all else this is a
-    `Bank`, but that none sleeps. With a ``constant`` there is one feature more than columns, the last, which has that
-    value in every row. Memory is 8 bytes per weight and member, and 8 per weight.
+    They differ in likelihood, drift, prior variance and noise, and have no correlations between weights; in all else
+    this is a `Bank`, but that none sleeps. With a ``constant`` there is one feature more than columns, the last, which
+    has that value in every row. Memory is 8 bytes per weight and member, and 8 per weight.
 
     >>> import scipy.sparse
     >>> from bayou import Member, Probit, SparseBank
@@ -51,6 +53,8 @@ class SparseBank(Settings):
     >>> bank.predict_many(rows).mean.round(2)
     array([ 0.34, -0.59])
     """
+
+    _is_of_classes = False
 
     def __init__(
         self,
@@ -63,15 +67,18 @@ class SparseBank(Settings):
         self.n_features, self.constant = int(n_features), float(constant)
         self._check_specs(n_features)
         self.n_examples, self.log_evidence = 0, 0.0
-        ceiling = np.array([member.prior_variance for member in self.members], dtype=_DTYPE)
-        drift = np.array([member.drift for member in self.members], dtype=_DTYPE)
+        ceiling = np.array([member.prior_variance for member in self.members], dtype=DTYPE)
+        drift = np.array([member.drift for member in self.members], dtype=DTYPE)
+        keeps = np.array([member.noise_kept for member in self.members])
+        tails = np.array([member.tails for member in self.members], dtype=np.float64)
         shape = len(self.switching), len(self.members)
-        self.plan = SparseBankPlan(ceiling, drift * ceiling, np.array(self.switching), self.constant)
+        self.plan = SparseBankPlan(ceiling, drift * ceiling, np.array(self.switching), self.constant, keeps, tails)
         self.belief = SparseBankBelief(
-            weights=aligned((self.n_features, 2, shape[1]), _DTYPE.name),
+            weights=aligned((self.n_features * self.n_latents, 2, shape[1]), DTYPE.name),
             seen=np.zeros(self.n_features, np.int64),
             steps=np.zeros(1, np.int64),
             chains=np.full(shape, 1.0 / np.prod(shape)),
+            noise=np.tile(FIRST_NOISE, (shape[1], 1)),
         )
         self.belief.weights[:, 0], self.belief.weights[:, 1] = 0.0, ceiling
         self._prepare()
@@ -80,14 +87,17 @@ class SparseBank(Settings):
         if not self.members or not all(isinstance(member, Member) for member in self.members):
             raise InvalidSpec(f"`members` must be one or more of Member(...); got {self.members!r}.")
         for member in self.members:
-            plain = Member(member.likelihood, member.drift, member.prior_variance)
-            if member != plain or not isinstance(member.likelihood, ScalarLikelihood):
+            noise = {"noise_memory": member.noise_memory, "tails": member.tails}
+            plain = Member(member.likelihood, member.drift, member.prior_variance, **noise)  # type: ignore[arg-type]  # fields
+            if member != plain or (member.n_latents > 1) != self._is_of_classes or member.jitters:
+                kind = "Softmax" if self._is_of_classes else "a likelihood of one latent"
                 raise InvalidSpec(
-                    "members for sparse rows differ in a likelihood of one latent, drift and prior_variance; "
-                    f"got {member}."
+                    f"members for sparse rows differ in {kind}, drift, prior_variance, noise of numbers; got {member}."
                 )
             if not isinstance(member.prior_variance, (int, float)):
                 raise InvalidSpec(f"`prior_variance` must be one for all weights; got {member.prior_variance!r}.")
+        if len({member.learns_noise for member in self.members}) > 1:
+            raise InvalidSpec(f"`members` must all have a `noise_memory`, or none; got {list(self.members)}.")
         ranges = {member.likelihood.target_range for member in self.members}
         if len(ranges) > 1:
             raise InvalidSpec(f"`members` must have likelihoods of the same targets; got ranges {sorted(ranges)}.")
@@ -109,17 +119,22 @@ class SparseBank(Settings):
         for row, part in zip(self._params, params, strict=True):
             row[: part.size] = part
         count = len(self.members)
-        singles, doubles = ([np.zeros(count, kind) for _ in range(n)] for kind, n in ((_DTYPE, 5), (np.float64, 2)))
+        singles, doubles = ([np.zeros(count, kind) for _ in range(n)] for kind, n in ((DTYPE, 5), (np.float64, 2)))
         self._room = SparseBankRoom(*singles, *doubles)
         self._starts, self._target = np.zeros(2, np.int64), np.zeros(1)
         self._one = self._said_of(1)
         if not _ENTRIES:  # arguments have the same types in every bank
             record, shares, evidence = self._one
-            rows = self._starts, np.zeros(0, np.int32), np.zeros(0, _DTYPE)
+            rows = self._starts, np.zeros(0, np.int32), np.zeros(0, DTYPE)
             known = self.belief, self.plan, self._kernels, self._params, *rows
             _ENTRIES["predict"] = entry_point(predict_sparse_bank, *known, record, self._room)
             said = record, shares, evidence, self._room
-            _ENTRIES["learn"] = entry_point(learn_sparse_bank, *known, self._target, _EQUAL_WEIGHTS, *said)
+            _ENTRIES["learn"] = entry_point(learn_sparse_bank, *known, self._target, EQUAL_WEIGHTS, *said)
+        self._entries = _ENTRIES
+
+    def _mixed(self, record: Matrix, shares: Matrix, evidence: Vector | None) -> Any:
+        """What was said, as one; without ``evidence``, members were asked for a target of 1."""
+        return MixedPrediction(self._likelihoods, record, shares, evidence=evidence, asked_for_one=evidence is None)
 
     def _said_of(self, n: int) -> tuple[Matrix, Matrix, Vector]:
         """Room for what members say of so many rows, for their shares, and for what all gave to the targets."""
@@ -138,6 +153,16 @@ class SparseBank(Settings):
         return likelihood
 
     @property
+    def n_latents(self) -> int:
+        """One, or one per class."""
+        return self.members[0].n_latents
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether all members learn the noise, so that targets may be told in any units."""
+        return all(member.learns_noise for member in self.members)
+
+    @property
     def posterior(self) -> SparseDiagonalGaussian:
         """That of the first member."""
         return SparseDiagonalGaussian(prior_variance=self.members[0].prior_variance)
@@ -154,7 +179,7 @@ class SparseBank(Settings):
     # --- predicting and learning
 
     def _checked(self, features: Any) -> tuple[SparseRows, bool]:
-        return checked(sparse_rows(features, self.n_columns), self.n_columns, _DTYPE)
+        return checked(sparse_rows(features, self.n_columns), self.n_columns, DTYPE)
 
     def _known(self, rows: SparseRows) -> tuple[Any, ...]:
         return self.belief, self.plan, self._kernels, self._params, rows.starts, rows.columns, rows.values
@@ -166,9 +191,10 @@ class SparseBank(Settings):
     def predict_unchecked(self, rows: SparseRows) -> MixedPrediction:
         """The same of rows that are known to be right."""
         record, shares, _ = self._said_of(len(rows))
-        _ENTRIES["predict"](*self._known(rows), record, self._room)
+        self._entries["predict"](*self._known(rows), record, self._room)
         shares[...] = self._room.shares
-        return MixedPrediction(self._likelihoods, record, shares, asked_for_one=True)
+        said: MixedPrediction = self._mixed(record, shares, None)
+        return said
 
     def predict_entries(self, columns: NDArray[np.int32], values: Array) -> MixedPrediction:
         """What is known of the target of one row, by its columns and values; it is not checked."""
@@ -187,7 +213,7 @@ class SparseBank(Settings):
             raise ShapeMismatch(f"`targets` must have one value per row, {len(rows)}; got shape {wanted.shape}.")
         for likelihood in set(self._likelihoods):
             likelihood.check_targets(wanted)
-        counts = _EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
+        counts = EQUAL_WEIGHTS if weights is None else checked_weights(weights, len(rows))
         before = [array.copy() for array in self.belief] if large else None
         try:
             return self.learn_unchecked(rows, wanted, counts, tell)
@@ -197,12 +223,12 @@ class SparseBank(Settings):
             raise
 
     def learn_unchecked(
-        self, rows: SparseRows, targets: Vector, weights: Vector = _EQUAL_WEIGHTS, tell: bool = True
+        self, rows: SparseRows, targets: Vector, weights: Vector = EQUAL_WEIGHTS, tell: bool = True
     ) -> MixedPrediction:
         """Learn rows that are known to be right: as `bayou.numerics.sparse_rows.checked` gives them, none large."""
         record, shares, _ = self._said_of(len(rows) if tell else 0)
         evidence = np.empty(len(rows))
-        done = _ENTRIES["learn"](*self._known(rows), targets, weights, record, shares, evidence, self._room)
+        done = self._entries["learn"](*self._known(rows), targets, weights, record, shares, evidence, self._room)
         if done < len(rows):
             raise ImproperBelief(
                 f"row {done} has a latent that is not finite: its features are too large for what is believed of the "
@@ -210,13 +236,14 @@ class SparseBank(Settings):
             )
         self.n_examples += len(rows)
         self.log_evidence += float(evidence.sum())
-        return MixedPrediction(self._likelihoods, record, shares, evidence=evidence)
+        said: MixedPrediction = self._mixed(record, shares, evidence)
+        return said
 
     def learn_entries(self, columns: NDArray[np.int32], values: Array, y: float) -> None:
         """Learn one row by its columns and values, and a legal target: the short way, in which nothing is checked."""
         self._starts[1], self._target[0] = columns.size, y
         rows = SparseRows(self._starts, columns, values, self.n_columns)
-        if _ENTRIES["learn"](*self._known(rows), self._target, _EQUAL_WEIGHTS, *self._one, self._room) == 0:
+        if self._entries["learn"](*self._known(rows), self._target, EQUAL_WEIGHTS, *self._one, self._room) == 0:
             raise ImproperBelief("the example has a latent that is not finite; it was not learnt.")
         self.n_examples += 1
         self.log_evidence += float(self._one[2][0])
@@ -229,20 +256,34 @@ class SparseBank(Settings):
 
     def weights_told(self) -> SparseDiagonalBelief:
         """Mean and variance of each weight, by all members together."""
-        shares = self.weights.astype(_DTYPE)
+        shares = self.weights.astype(DTYPE)
+        noise = np.where(self.plan.keeps >= 0.0, self.belief.noise[:, 1] / self.belief.noise[:, 0], 1.0).astype(DTYPE)
         means, variances = self.belief.weights[:, 0], self.belief.weights[:, 1]
         mean = means @ shares
-        variance = (variances + (means - mean[:, None]) ** 2) @ shares
+        variance = (noise * variances + (means - mean[:, None]) ** 2) @ shares
         return SparseDiagonalBelief(np.stack([mean, variance], axis=1))
 
     def retell_some(self, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         """Go on with these features told otherwise: see `bayou.contracts.Posterior.retell`, of these weights alone."""
+        self._retell_weights(self.belief.weights, places, scale, shift)
+
+    def _retell_weights(self, weights: Array, places: NDArray[Any], scale: Vector, shift: Vector) -> None:
         posterior = self.posterior
         for m in range(len(self.members)):
-            own = self.belief.weights[:, :, m]
+            own = weights[:, :, m]
             some = SparseDiagonalBelief(np.ascontiguousarray(own[places]))
             posterior.retell(some, scale, shift)
             own[places] = some.weights
+
+    def retell_targets(self, ratio: float, shift: float) -> None:
+        """Go on with targets that are ``ratio * y + shift``, by members that learn the noise; see `bayou.Bank`."""
+        belief, learnt = self.belief, float(self.belief.steps[0])
+        belief.weights[:, 0] *= ratio
+        if self.constant:
+            belief.weights[-1, 0] += shift / self.constant
+        retold_noise(belief.noise, learnt, ratio)
+        if learnt <= FIRST_UNITS:
+            belief.chains[...] = 1.0 / belief.chains.size
 
     # --- as data
 
@@ -262,9 +303,11 @@ class SparseBank(Settings):
     def from_state(cls, state: State) -> Self:
         """The bank that this data describes; it continues to the last bit."""
         config = state.config
+        if config["n_features"] != (held := len(state.arrays["belief.weights"])):  # before memory is given to it
+            raise ModelFileError(f"`belief.weights` must have {config['n_features']!r} rows; got {held}.")
         bank = cls(config["members"], config["n_features"], config["constant"], config["switching"])
         for name, own in bank.belief._asdict().items():
-            saved = state.arrays[f"belief.{name}"]
+            saved = state.arrays.get("belief.noise", own) if name == "noise" else state.arrays[f"belief.{name}"]
             if saved.shape != own.shape or saved.dtype != own.dtype or not np.isfinite(saved).all():
                 raise ModelFileError(
                     f"`belief.{name}` must be finite {own.dtype} of shape {own.shape}; got {saved.dtype} of "
@@ -272,7 +315,7 @@ class SparseBank(Settings):
                 )
             own[...] = saved
         weights, chains = bank.belief.weights, bank.belief.chains
-        if not np.all(weights[:, 1] > 0.0):
+        if not (np.all(weights[:, 1] > 0.0) and np.all(bank.belief.noise > 0.0)):
             raise ImproperBelief("variances must be positive.")
         if not (np.all(chains > 0.0) and abs(chains.sum() - 1.0) < 1e-6):
             raise ImproperBelief(f"weights of members must be positive and sum to 1; got {chains.sum()}.")
@@ -289,7 +332,7 @@ class SparseBank(Settings):
         self.__dict__.update(self.from_state(State(config, {name: a.copy() for name, a in arrays.items()})).__dict__)
 
     def __repr__(self) -> str:
-        return f"SparseBank({list(self.members)!r}, n_features={self.n_features}, constant={self.constant})"
+        return f"{type(self).__name__}({list(self.members)!r}, n_features={self.n_features}, constant={self.constant})"
 
 
 __all__ = ["SparseBank", "SparseBankBelief"]

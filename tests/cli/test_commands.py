@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from bayou import Budget, TableModel, load, save
+from bayou.cli.app import app
 from bayou.evaluation import TableRun
 from tests.cli.made import QUICK, bayou, refused, table
 
@@ -173,6 +177,75 @@ def test_what_can_be_mended_is_told_in_one_line(folder: Path, tmp_path: Path) ->
     assert "basis" in refused("learn", source, "--target", "label", "--basis", "wavelet")
     assert "got {" not in refused("predict", folder / "label", source, "-o", tmp_path / "said.txt")
     assert bayou("learn", source, "--no-such-option").exit_code == 2
+    assert "did you mean 'city'" in refused("learn", source, "--target", "label", "--weight", "citi")
+    assert "missing.csv', which is not there" in refused("learn", tmp_path / "missing.csv", "--target", "label")
+
+
+def test_where_files_go_is_looked_at_before_anything_is_learnt(folder: Path, tmp_path: Path) -> None:
+    source, label = folder / "t.csv", folder / "label"
+    nowhere = tmp_path / "none" / "m.csv"
+    for words in (
+        ("learn", source, "--target", "label", "-f", nowhere),
+        ("learn", source, "--target", "label", "-p", nowhere),
+        ("learn", source, "--target", "label", "-f", nowhere, "--workers", 2),
+        ("predict", label, source, "-o", nowhere),
+        ("merge", label, label, "-o", nowhere),
+        ("report", label, "-o", nowhere),
+    ):
+        said = refused(*words)
+        assert "must go to a folder that is there" in said
+        assert ".tmp" not in said
+
+
+def test_a_model_that_exists_keeps_its_settings(folder: Path, tmp_path: Path) -> None:
+    source, model = folder / "t.csv", tmp_path / "m.bayou"
+    words = ("learn", source, "--target", "label", "-f", model, "--quiet")
+    asked = ("--ignore", "size", "--categorical", "city", *QUICK)
+    assert bayou(*words, *asked).exit_code == 0
+    before = model.read_bytes()
+    for setting, known in (
+        (("--task", "regression"), "'binary'"),
+        (("--basis", "spline"), "not set"),
+        (("--ignore", "a"), "'size'"),
+        (("-q", "a,b"), "not set"),
+        (("--budget", 7), "3.0"),
+    ):
+        said = refused(*words, *setting)
+        assert "was made with other settings" in said
+        assert known in said
+        assert model.read_bytes() == before
+    assert bayou(*words, *asked).exit_code == 0  # the same words again go on
+    assert load(model).n_rows == 1200
+    assert bayou(*words).exit_code == 0
+
+
+@pytest.mark.parametrize("delay", [48, 1000])
+def test_targets_may_come_later_than_the_first_report(folder: Path, delay: int) -> None:
+    reports = learn(folder, folder / "t.csv", "--delay", delay)
+    assert reports[-1]["rows"] == 600
+    result = bayou("learn", folder / "t.csv", "--target", "label", "--ignore", "size", "--delay", delay, *QUICK)
+    assert result.exit_code == 0
+    assert "model: bank" in result.stdout
+
+
+def test_a_pipe_is_read_like_standard_input(folder: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = (folder / "t.csv").read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    last = learn(folder, pipe)[-1]
+    writer.join()
+    assert last["log_loss"] == learn(folder, folder / "t.csv")[-1]["log_loss"]
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completed(words: str, place: int) -> list[str]:
+        asked = {"_BAYOU_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        return CliRunner().invoke(app, [], env=asked, prog_name="bayou").stdout.split()
+
+    assert completed("bayou ev", 1) == ["evaluate"]
+    assert {"--save-every", "--resume"} <= set(completed("bayou learn --", 2))
 
 
 def test_damaged_files_are_told(folder: Path, tmp_path: Path) -> None:

@@ -97,5 +97,5 @@ def test_models_that_do_not_belong_together(folder: Path) -> None:
     other = fit(TableModel("size"), folder / "part-0.csv", engine=InProcess()).model
     save(other, folder / "other.bayou")
     said = refused("merge", folder / "size-0.bayou", folder / "other.bayou", "-o", folder / "x")
-    assert "models must have the same TableEncoder" in said
+    assert "models must have the same encoder of tables" in said
     assert not (folder / "x").exists()

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from bayou import Budget, Hashing, OnlineClassifier, OnlineRegressor, SparseRows, load, read_libsvm, read_vw, save
-from bayou.cli.learn import Asked
+from bayou.cli.asked import Asked
 from bayou.evaluation import TableRun
 from bayou.streams import open_tables
 from tests.cli.made import bayou, refused

@@ -38,14 +38,16 @@ def pids(client: Any) -> list[int]:
     return sorted(client.run(os.getpid).values())
 
 
+@pytest.fixture(scope="module")
 def expected() -> bytes:
+    """What is believed when all shards are learnt here; asked for before the workers, who find kernels compiled."""
     return made.belief_bytes(fit(CLASSIFIER, SHARDS, engine=InProcess()).model)
 
 
-def test_it_is_the_same_to_the_bit(client: Any) -> None:
+def test_it_is_the_same_to_the_bit(expected: bytes, client: Any) -> None:
     assert len(pids(client)) == 2
     fitted = fit(CLASSIFIER, SHARDS, engine=DaskCluster(client))
-    assert made.belief_bytes(fitted.model) == expected()
+    assert made.belief_bytes(fitted.model) == expected
     assert len(fitted.rounds) > 1
 
 
@@ -85,16 +87,16 @@ def test_arrays_and_frames_of_dask(client: Any) -> None:
         fit(REGRESSOR, rows, engine=DaskCluster(client))
 
 
-def test_a_worker_that_is_killed_mid_job(client: Any, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_mid_job(expected: bytes, client: Any, tmp_path: Path) -> None:
     before = pids(client)
     fitted = fit(CLASSIFIER, made.deadly(SHARDS, 3, tmp_path), engine=DaskCluster(client))
     assert not list(tmp_path.iterdir())  # somebody died
-    assert made.belief_bytes(fitted.model) == expected()
+    assert made.belief_bytes(fitted.model) == expected
     client.wait_for_workers(2, timeout=60)
     assert pids(client) != before
 
 
-def test_a_worker_that_is_killed_between_rounds_takes_what_it_kept_with_it(client: Any) -> None:
+def test_a_worker_that_is_killed_between_rounds_takes_what_it_kept_with_it(expected: bytes, client: Any) -> None:
     client.wait_for_workers(2, timeout=60)
     victim, killed = pids(client)[0], []
 
@@ -105,15 +107,15 @@ def test_a_worker_that_is_killed_between_rounds_takes_what_it_kept_with_it(clien
 
     fitted = fit(CLASSIFIER, SHARDS, engine=DaskCluster(client), progress=kill)
     assert killed
-    assert made.belief_bytes(fitted.model) == expected()
+    assert made.belief_bytes(fitted.model) == expected
 
 
 def test_a_mixture_is_the_batch_fit(client: Any) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(5400, 2)) + np.repeat([[0.0, 0.0], [6.0, 1.0], [0.0, 7.0]], 1800, axis=0)
     dask_array = pytest.importorskip("dask.array")
-    fitted = fit_mixture(HarmonyMixture(), dask_array.from_array(rows, chunks=(2000, 2)), engine=DaskCluster(client))
     whole = HarmonyMixture().fit(rows)
+    fitted = fit_mixture(HarmonyMixture(), dask_array.from_array(rows, chunks=(2000, 2)), engine=DaskCluster(client))
     assert fitted.n_shards == fitted.model.n_clusters_ == whole.n_clusters_ == 3
     np.testing.assert_allclose(fitted.model.means_, whole.means_, atol=1e-10)
     np.testing.assert_allclose(fitted.model.covariances_, whole.covariances_, atol=1e-10)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bayou import Logistic, OnlineClassifier
-from bayou.distributed import DaskCluster, InProcess, LocalProcesses, WorkerDied, fit
+from bayou.distributed import DaskCluster, InProcess, LocalProcesses, WorkerDied, fit, local_processes
 from bayou.distributed.engines import engine_of, tree
 from bayou.errors import InvalidSpec
 from tests.distributed import made, tasks
@@ -77,6 +77,24 @@ def test_a_process_that_is_killed_from_outside_is_replaced() -> None:
 
         assert engine.map(tasks.slowly, [(n,) for n in range(9)], kill) == [n * n for n in range(9)]
         assert killed[0] not in [worker._process.pid for worker in engine._workers]
+
+
+def test_processes_that_are_killed_before_they_begin_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = local_processes._Worker.__init__
+    lives = [2]
+
+    def begin(worker: Any) -> None:
+        started(worker)
+        if lives[0]:
+            lives[0] -= 1
+            os.kill(worker._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(local_processes._Worker, "__init__", begin)
+    with LocalProcesses(1) as engine:
+        assert engine.map(tasks.square, [(3,)], lambda task: None) == [9]
+    lives[0] = 9
+    with pytest.raises(WorkerDied, match="3 workers were ended before they began, the last with code -9"):
+        LocalProcesses(1).map(tasks.square, [(3,)], lambda task: None)
 
 
 def test_a_task_that_kills_whoever_takes_it_is_named(tmp_path: Path) -> None:

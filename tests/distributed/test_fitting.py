@@ -182,6 +182,13 @@ def test_three_rounds_are_as_good_as_one_pass_over_all_rows(likelihood: Any) -> 
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.05)
 
 
+def test_shards_that_do_not_agree_are_told() -> None:
+    turned = np.concatenate([LABELS[:1500], ~LABELS[1500:]])
+    told = [str(here(CLASSIFIER, (X, y), shards=2)) for y in (LABELS, turned)]
+    assert "shards do not agree" in told[1]
+    assert "shards do not agree" not in told[0]
+
+
 @pytest.mark.parametrize("posterior", [DiagonalGaussian(), SphericalGaussian()])
 def test_beliefs_without_correlations_learn_in_shards(posterior: Any) -> None:
     fitted = here(OnlineClassifier(likelihood=Logistic(), posterior=posterior), (X, LABELS), shards=4)

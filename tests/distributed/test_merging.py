@@ -248,6 +248,12 @@ def begun(make: Any, targets: Any, n_columns: int = 4) -> Any:
     return make().partial_fit(X[:200, :n_columns], targets[:200])
 
 
+def of_dicts() -> OnlineRegressor:
+    model = regressor()
+    model.learn_one({"a": 1.0}, 2.0)
+    return model
+
+
 def of_probit() -> OnlineClassifier:
     return OnlineClassifier(likelihood=Probit())
 
@@ -267,6 +273,8 @@ STRANGERS: list[tuple[Callable[[], tuple[Any, ...]], str]] = [
     (lambda: (begun(OnlineClassifier, LABELS), begun(OnlineClassifier, LABELS)), "in the order of time"),
     (lambda: (learner(X, NUMBERS), learner(X[:, :2], NUMBERS)), "same n_features, 4; got 2"),
     (lambda: (learner(X, NUMBERS), learner(X, NUMBERS, Gaussian(1.0))), "same likelihood"),
+    (lambda: (begun(regressor, NUMBERS), of_dicts()), "same kind of rows, 'in full'; got 'dicts'"),
+    (lambda: (of_dicts(), begun(regressor, NUMBERS)), "same kind of rows, 'dicts'; got 'in full'"),
     (lambda: (1, 2), "got int"),
     (lambda: (TableModel("y"), TableModel("y")), "must have learnt something"),
 ]
@@ -283,7 +291,7 @@ def test_tables_that_do_not_belong_together_are_refused() -> None:
     one = fit(TableModel("size"), [first], engine=InProcess()).model
     others = {
         "same target": fit(TableModel("size > 3"), [first], engine=InProcess()).model,
-        "same TableEncoder": fit(
+        "same encoder of tables": fit(
             TableModel("size", encoder=TableEncoder(ignore=("a",))), [first], engine=InProcess()
         ).model,
         "kinds of columns": fit(TableModel("size"), [first.rename({"a": "x"})], engine=InProcess()).model,

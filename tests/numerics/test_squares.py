@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayou.numerics.jit import borrowing_kernel
-from bayou.numerics.short_squares import LEAST, MOST
+from bayou.numerics.short_squares import LEAST, MOST, take_back
 from bayou.numerics.squares import absorb, direct, expected
 
 SIZES = (*range(1, 4 * LEAST + 6), 31, 32, 33, MOST - 1, MOST, MOST + 1, MOST + 6)
@@ -23,6 +23,13 @@ def along_of(covariance: Any, x: Any, direction: Any) -> float:
 @borrowing_kernel
 def moved(mean: Any, covariance: Any, direction: Any, step: float, spread: float) -> None:
     absorb(mean, covariance, direction, step, spread)
+
+
+@borrowing_kernel
+def moved_back(
+    mean: Any, covariance: Any, direction: Any, step: float, spread: float, prior: Any, share: float
+) -> None:
+    take_back(covariance, mean, direction, mean.size, step, spread, prior, share)
 
 
 def guarded(values: Any) -> tuple[Any, Any]:
@@ -77,3 +84,18 @@ def test_numbers_that_are_none_are_handed_on() -> None:
     direction = np.zeros(x.size)
     along_of(covariance.ravel(), x, direction)
     assert np.all(np.isnan(direction))
+
+
+@pytest.mark.parametrize("size", [size for size in SIZES if LEAST <= size <= MOST])
+def test_what_a_rank_of_one_takes_and_a_share_of_another_gives_back(size: int) -> None:
+    mean, covariance, direction = belief_of(size)
+    prior = belief_of(size + 100)[1][:size, :size].copy()
+    whole_mean, own_mean = guarded(mean)
+    whole, own = guarded(covariance)
+    moved_back(own_mean, own, direction.copy(), 0.3, 0.1, prior.ravel(), 0.25)
+    after = covariance - 0.1 * np.outer(direction, direction)
+    np.testing.assert_allclose(own.reshape(size, size), 0.75 * after + 0.25 * prior, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(own_mean, mean + 0.3 * direction, rtol=1e-13, atol=1e-14)
+    assert np.array_equal(own.reshape(size, size), own.reshape(size, size).T)
+    assert is_untouched(whole)
+    assert is_untouched(whole_mean)

@@ -67,9 +67,10 @@ class Following:
         command = [sys.executable, "-m", "bayou.cli", "serve", "--store", str(store), "--port", str(self.port)]
         command += ["--follow", f"m={source}", "--target", "bought", *more]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdin=stdin)
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20.0)
 
     def ask(self, path):
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=20.0)
+        return self.client.get(path)
 
     def status(self):
         """None before it answers."""
@@ -94,6 +95,7 @@ class Following:
         if self.process.poll() is None:
             os.kill(self.process.pid, how)
         self.process.wait(30)
+        self.client.close()
 
 
 def assert_same_bits(state, unbroken):
@@ -128,6 +130,7 @@ def kill_after(one, client, group, id, pause):
             time.sleep(pause)
             return one.end()
         assert one.process.poll() is None, "the server has ended"
+        time.sleep(0.002)
     raise AssertionError("the message was not read")
 
 

@@ -46,6 +46,12 @@ def free_port():
         return one.getsockname()[1]
 
 
+def is_open(port):
+    """Whether somebody listens; cheaper to ask than by HTTP."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Server:
     """A process with a store, which may be killed and begun again."""
 
@@ -54,19 +60,20 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self):
+        self.begin()
+        self.wait()
+
+    def begin(self):
         command = [sys.executable, "-m", "bayou.cli", "serve", "--store", self.store, "--port", str(self.port)]
         self.process = subprocess.Popen(command)
-        self.wait()
 
     def wait(self):
         for _ in range(2400):
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended at once, with code {self.process.returncode}")
-            try:
-                if httpx.get(f"{self.url}/v2/health/ready", timeout=5.0).status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
+            if is_open(self.port):  # requests come once all models are there
+                return
+            time.sleep(0.05)
         raise RuntimeError("the server did not begin")
 
     def kill(self):
@@ -82,8 +89,15 @@ class Sender(threading.Thread):
         self.url, self.number, self.stop = url, number, stop
         self.batches = self.repeated = self.learnt = 0
         self.sent = {}  # by key, what was acknowledged
+        self.predicted, self.error = 0, None
 
     def run(self):
+        try:
+            self.send()
+        except BaseException as error:
+            self.error = error
+
+    def send(self):
         with httpx.Client(base_url=self.url, timeout=10.0) as client:
             while not self.stop.is_set():
                 self.batches += 1
@@ -92,9 +106,14 @@ class Sender(threading.Thread):
                 self.until_told(client, "learn", {"instances": batch}, f"learn-{self.number}-{self.batches}")
                 later = rows(2, -seed)
                 try:
-                    said = client.post("/v1/models/m:predict", json={"instances": inputs(later)}).json()
-                except (httpx.TransportError, ValueError):
+                    answer = client.post("/v1/models/m:predict", json={"instances": inputs(later)})
+                except httpx.TransportError:
+                    time.sleep(0.1)
                     continue
+                assert answer.status_code in (200, 503, 507), answer.text
+                if answer.status_code != 200:
+                    continue
+                said, self.predicted = answer.json(), self.predicted + len(later)
                 labels = [{"id": id, "label": row["bought"]} for id, row in zip(said["ids"], later, strict=True)]
                 self.until_told(client, "feedback", {"labels": labels}, f"label-{self.number}-{self.batches}")
 
@@ -110,6 +129,7 @@ class Sender(threading.Thread):
                     raise AssertionError(f"{verb}: {answer.status_code} {answer.text}")
             except httpx.TransportError:
                 self.repeated += 1
+                time.sleep(0.1)  # the server begins
             time.sleep(0.02)
 
 
@@ -130,15 +150,24 @@ def run(kills, path, seed=0, senders=3, longest=0.8):
         threads = [Sender(server.url, number, stop) for number in range(senders)]
         for thread in threads:
             thread.start()
-        for _ in range(kills):
-            time.sleep(chance.uniform(0.05, longest))
+        for turn in range(kills):
+            if turn % 10 == 9:  # while it starts, or replays
+                time.sleep(chance.uniform(0.5, 3.0))
+            else:
+                server.wait()
+                time.sleep(chance.uniform(0.05, longest))
             server.kill()
-            server.start()
+            server.begin()
+        server.wait()
         time.sleep(0.3)
         stop.set()
         for thread in threads:
             thread.join(60.0)
             assert not thread.is_alive()
+            if thread.error is not None:
+                raise thread.error
+            assert thread.learnt > 0
+            assert thread.predicted > 0
         examples = client.get("/v1/models/m").json()["examples"]
         state = client.get("/v1/models/m/file").content
         client.close()

@@ -177,6 +177,34 @@ def test_the_file_stays_bounded(serving, tmp_path, monkeypatch):
     asyncio.run(again())
 
 
+def test_what_is_large_goes_sooner(serving, monkeypatch):
+    """A few large requests end in a version, too; of old answers no more is kept than that they were given."""
+    monkeypatch.setattr(lanes, "MOST_JOURNAL", 60_000)
+    monkeypatch.setattr("bayou.service.store.MOST_ANSWERED", 60_000)
+
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json=NEW | {"settings": {"target": "bought", "budget": 1.0}})
+            for turn in range(40):
+                body, headers = {"instances": rows(200, turn)}, {"idempotency-key": f"batch-{turn}"}
+                told = await client.post("/v1/models/m:predict_learn", json=body, headers=headers)
+                assert told.json()["examples"] == 200 * (turn + 1)
+            await client.post("/v1/models/m/versions", json={})
+            store, size = client.hub.store, client.hub.lane("m").state_bytes
+            assert len(store.versions(1)) > 2
+            assert store.journal_size(1)[2] <= max(60_000, 4 * size) + 20_000
+            assert 0 < len(store.answer(1, "batch-39")) == len(told.content)
+            assert store.answer(1, "batch-0") == b""
+            again = await client.post(
+                "/v1/models/m:predict_learn", json={"instances": rows(200)}, headers={"idempotency-key": "batch-0"}
+            )
+            assert again.status_code == 409
+            assert "no longer kept" in again.json()["detail"]
+            assert (await client.get("/v1/models/m")).json()["examples"] == 8000
+
+    asyncio.run(run())
+
+
 def test_one_server_has_the_file(tmp_path):
     first = Store(str(tmp_path / "store.db"))
     with pytest.raises(Exception, match="no other server"):

@@ -1,6 +1,8 @@
 """A server on loopback: the client, the command that pushes, metrics, and what OpenAPI promises."""
 
 import contextlib
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import requests
 import uvicorn
 from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
 from typer.testing import CliRunner
 
 from bayou.cli.app import app as commands
@@ -96,7 +99,6 @@ def test_metrics_are_named_as_prometheus_wants_them(url):
     model.learn(rows(100))
     said = model.predict(inputs(rows(2)))
     model.feedback(said[0].id, True)
-    client.close()
     page = httpx.get(f"{url}/metrics").text
     for line in (
         'bayou_learn_examples_total{model="measured"} 101.0',
@@ -106,28 +108,60 @@ def test_metrics_are_named_as_prometheus_wants_them(url):
         'bayou_model_info{model="measured",task="binary",version="1"} 1.0',
     ):
         assert line in page, page
+    share = float(page.split('bayou_noise_rate{model="measured"} ')[1].split()[0])
+    assert 0.0 <= share < 0.2
     for name in ("bayou_logloss", "bayou_ece_ratio", "bayou_drift_rate", "bayou_state_bytes"):
         assert f'{name}{{model="measured"}}' in page, name
     assert "bayou_predict_duration_seconds_bucket" in page
+    model.delete()
+    client.close()
+    assert "measured" not in httpx.get(f"{url}/metrics").text
 
 
-def test_what_openapi_promises_holds(url):
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["POSITIVE", "NEGATIVE"])
+def test_what_openapi_promises_holds(url, mode):
+    """What the schema allows, and what it does not, is answered in time; a body that it does not allow is refused."""
     schemathesis = pytest.importorskip("schemathesis")
+    way = schemathesis.GenerationMode[mode]
     httpx.post(f"{url}/v1/models", json={"name": "m", "settings": {"target": "bought"}})
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex="events")
     tried, session = 0, requests.Session()
     for found in schema.get_all_operations():
         operation = found.ok()
 
-        @settings(
-            max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-        )
-        @given(operation.as_strategy())
-        def check(case):
-            answer = case.call(session=session, timeout=10.0)
-            assert answer.status_code < 500, f"{case.method} {case.formatted_path}: {answer.status_code} {answer.text}"
+        if way.is_negative and not (operation.body or operation.query):
+            continue
 
-        check()
-        tried += 1
+        @settings(
+            max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        )
+        @given(operation.as_strategy(generation_mode=way))
+        def check(case):
+            answer = case.call(session=session, timeout=30.0)
+            told = f"{case.method} {case.formatted_path}: {answer.status_code} {answer.text}"
+            assert answer.status_code < 500, told
+            assert answer.status_code >= 400 or not way.is_negative, told
+
+        with contextlib.suppress(Unsatisfiable):  # nothing that can be sent is wrong with it
+            check()
+            tried += 1
     session.close()
-    assert tried >= 15
+    assert tried >= (8 if way.is_negative else 20)
+
+
+@pytest.mark.soak
+def test_schemathesis_finds_no_error_of_the_server(tmp_path):
+    """Its own command, with all that it thinks of: boundaries, wrong bodies, requests after each other."""
+    pytest.importorskip("schemathesis")
+    command = [sys.executable, "-m", "schemathesis.cli", "run", "--exclude-path-regex", "events", "-n", "100"]
+    command += ["--mode", "all", "--seed", "1", "--suppress-health-check", "all", "--request-timeout", "60"]
+    command += ["--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"]
+    with served(tmp_path / "store.db") as address:
+        model = Client(address).create("m", "bought")
+        model.learn(rows(200))
+        told = subprocess.run(
+            [*command, f"{address}/openapi.json"], capture_output=True, text=True, timeout=900, check=False
+        )
+        assert told.returncode == 0, told.stdout[-5000:]
+        assert httpx.get(f"{address}/v2/health/ready").status_code == 200

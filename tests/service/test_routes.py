@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import numpy as np
 import orjson
@@ -276,6 +277,83 @@ def test_events_come_when_something_changed(serving):
             assert (await anext(events)).startswith(b"event: deleted")
             assert [one async for one in events] == []
             assert client.hub.watchers == 0
+
+    asyncio.run(run())
+
+
+def test_the_open_inference_protocol(serving):
+    """The same predictions, told as KServe's V2 has them."""
+
+    async def run():
+        async with serving() as client:
+            assert (await client.get("/v2")).json()["name"] == "bayou"
+            await made(client)
+            assert (await client.get("/v2/models/shops/ready")).json() == {"name": "shops", "ready": False}
+            await client.post("/v1/models/shops:learn", json={"instances": rows(300)})
+            assert (await client.get("/v2/models/shops/ready")).json()["ready"] is True
+            assert (await client.get("/v1/models/shops")).json()["ready"] is True
+            about = (await client.get("/v2/models/shops")).json()
+            assert about["versions"] == ["1"]
+            assert {one["name"]: one["datatype"] for one in about["inputs"]} == {"price": "FP64", "city": "BYTES"}
+            assert [one["name"] for one in about["outputs"]] == ["label", "probabilities"]
+            later = inputs(rows(40, 7))
+            tensors = [
+                {"name": "price", "shape": [40], "datatype": "FP64", "data": [row["price"] for row in later]},
+                {"name": "city", "shape": [40, 1], "datatype": "BYTES", "data": [row["city"] for row in later]},
+            ]
+            said = (await client.post("/v2/models/shops/infer", json={"id": "a", "inputs": tensors})).json()
+            body = {"instances": later, "issue_id": False}
+            wanted = (await client.post("/v1/models/shops:predict", json=body)).json()["predictions"]
+            labels, shares = said["outputs"]
+            assert (said["id"], said["model_version"]) == ("a", "1")
+            assert shares["shape"] == [40, 2]
+            assert shares["parameters"]["classes"] == ["false", "true"]
+            assert shares["data"][1::2] == [one["probabilities"]["true"] for one in wanted]
+            assert labels["data"] == [str(one["label"]).lower() for one in wanted]
+            assert (await client.get("/v1/models/shops")).json()["pending"] == 0
+            same = await client.post("/v2/models/shops/versions/1/infer", json={"inputs": tensors})
+            assert same.json()["outputs"] == said["outputs"]
+            assert (await client.get("/v2/models/shops/versions/2")).status_code == 404
+            tensors[1]["data"].pop()
+            wrong = await client.post("/v2/models/shops/infer", json={"inputs": tensors})
+            assert wrong.status_code == 422
+            assert "of 40 rows" in wrong.json()["detail"]
+
+    asyncio.run(run())
+
+
+def test_numbers_by_the_open_inference_protocol(serving):
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json={"name": "m", "settings": {"target": "amount", "task": "regression"}})
+            await client.post("/v1/models/m:learn", json={"instances": rows(100, 1, "amount")})
+            tensor = {"name": "price", "shape": [2], "datatype": "FP64", "data": [0.5, None]}
+            told = (await client.post("/v2/models/m/infer", json={"inputs": [tensor]})).json()["outputs"]
+            assert [one["name"] for one in told] == ["mean", "sd", "low", "high"]
+            wanted = {"instances": [{"price": 0.5}, {}], "issue_id": False}
+            said = (await client.post("/v1/models/m:predict", json=wanted)).json()["predictions"]
+            assert [one["data"] for one in told] == [[row[one["name"]] for row in said] for one in told]
+
+    asyncio.run(run())
+
+
+def test_predictions_are_not_refused_while_a_model_is_busy(serving):
+    """Those with ids are answered by the copy, and noted when the model has time again."""
+
+    async def run():
+        async with serving() as client:
+            await made(client)
+            await client.post("/v1/models/shops:learn", json={"instances": rows(100)})
+            busy = asyncio.create_task(client.hub.look("shops", lambda served: time.sleep(1.0) or b""))
+            await asyncio.sleep(0.1)
+            body = {"instances": inputs(rows(1, 5))}
+            answers = [await client.post("/v1/models/shops:predict", json=body) for _ in range(300)]
+            assert {one.status_code for one in answers} == {200}
+            await busy
+            ids = [one.json()["ids"][0] for one in answers]
+            labels = [{"id": id, "label": True} for id in ids]
+            told = await client.post("/v1/models/shops:feedback", json={"labels": labels})
+            assert told.json()["learnt"] == 300
 
     asyncio.run(run())
 

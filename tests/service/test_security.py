@@ -123,6 +123,18 @@ def test_bodies_that_make_no_sense(serving, body, status):
     asyncio.run(run())
 
 
+def test_columns_are_bounded_in_all(serving):
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json=NEW)
+            wide = [{f"c{100 * row + column}": 1.0 for column in range(100)} | {"bought": True} for row in range(11)]
+            told = await client.post("/v1/models/m:learn", json={"instances": wide})
+            assert told.status_code == 422
+            assert "at most 1000 columns in all; got 1101" in told.json()["detail"]
+
+    asyncio.run(run())
+
+
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.none(), max_size=2)
 some_rows = st.lists(st.dictionaries(st.sampled_from(["city", "price", "bought", "", "x"]), values), max_size=4)
 

@@ -104,7 +104,8 @@ def learn(
     _no_rate(learning_rate)
     with told_in_one_line():
         with loading():
-            from bayou.cli.learn import Asked, run  # noqa: PLC0415  # when it is run
+            from bayou.cli.asked import Asked  # noqa: PLC0415  # when it is run
+            from bayou.cli.learn import run  # noqa: PLC0415
 
         asked = Asked(
             source=_one_source(source, data),
@@ -247,8 +248,8 @@ def bench(
 ) -> None:
     """The default model beside River, scikit-learn and VW, as far as installed, on the same rows; or on a known set."""
     with told_in_one_line():
+        from bayou.cli.asked import Asked  # noqa: PLC0415
         from bayou.cli.bench import run  # noqa: PLC0415
-        from bayou.cli.learn import Asked  # noqa: PLC0415
 
         asked = Asked(
             source="" if source is None and data is None else _one_source(source, data),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bayou.cli.asked import Asked
 from bayou.cli.errors import Failed
-from bayou.cli.learn import Asked
 from bayou.cli.shown import say, warn
 from bayou.estimators.summary import aligned
 from bayou.estimators.table_model import CLASSES

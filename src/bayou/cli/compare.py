@@ -9,8 +9,8 @@ import shlex
 import time
 from itertools import chain
 
+from bayou.cli.asked import Asked
 from bayou.cli.errors import Failed
-from bayou.cli.learn import Asked
 from bayou.cli.names import split
 from bayou.cli.shown import say, warn
 from bayou.estimators.summary import aligned

@@ -7,93 +7,27 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from bayou.cli.asked import Asked
 from bayou.cli.errors import STOPPED, Failed
+from bayou.cli.places import require_folder
 from bayou.cli.predict import Writer
 from bayou.cli.shown import as_json, header, line, say, scores_table, warn
-from bayou.encoders import SparseEncoder, TableEncoder
-from bayou.estimators import Budget, TableModel
+from bayou.estimators import TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import load, save
 from bayou.numerics.files import polars
 from bayou.streams import Skipped, Tables, open_tables
-from bayou.streams.sources import WITHOUT_COLUMNS
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What was asked for."""
-
-    source: str
-    target: str | None
-    model: str | None = None
-    initial: str | None = None
-    task: str = "auto"
-    delay: int = 0
-    numeric: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    time: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    weight: str | None = None
-    interactions: tuple[tuple[str, ...], ...] = ()
-    basis: str | None = None
-    bits: int = 18
-    hashed: bool | None = None
-    budget: float | None = None
-    format: str | None = None
-    header: tuple[str, ...] | None = None
-    on_error: str = "stop"
-    save_every: int | None = None
-    resume: bool = False
-    predictions: str | None = None
-    test_only: bool = False
-    json: bool = False
-    quiet: bool = False
-
-    def new_model(self, format: str) -> TableModel:
-        """A model of these settings, for rows of this format."""
-        budget = None if self.budget is None else Budget(microseconds=self.budget)
-        if format in WITHOUT_COLUMNS:
-            return TableModel(self.target or "label", self.task, self._sparse_encoder(format), None, self.bits, budget)
-        if self.target is None:
-            raise Failed("a new model needs a --target: a column, or a comparison as 'delay > 15'.")
-        encoder = TableEncoder(
-            numeric=self.numeric,
-            categorical=self.categorical,
-            text=self.text,
-            time=self.time,
-            ignore=self.ignore,
-            interactions=self.interactions,  # type: ignore[arg-type]  # it says what is wrong with them
-            basis=self.basis,
-            hashed=self.hashed,
-        )
-        return TableModel(self.target, self.task, encoder, self.weight, self.bits, budget)
-
-    def _sparse_encoder(self, format: str) -> SparseEncoder:
-        for name in ("numeric", "categorical", "text", "time", "ignore", "weight", "basis"):
-            if getattr(self, name):
-                raise Failed(f"--{name} is for columns, of which {format} has none but the label.")
-        return SparseEncoder(tuple(namespaces(pair) for pair in self.interactions), self.bits, self.hashed)
-
-
-def namespaces(pair: tuple[str, ...]) -> tuple[str, str]:
-    """Two namespaces, by how they begin: as a,b, or by a letter each, as Vowpal Wabbit has it."""
-    if len(pair) == 1 and len(pair[0]) == 2:
-        return pair[0][0], pair[0][1]
-    if len(pair) != 2:
-        raise Failed(f"-q takes two namespaces, as ab or a,b; got {','.join(pair)!r}.")
-    return pair[0], pair[1]
 
 
 def run(asked: Asked) -> int:
     """Learn; returns the exit code."""
     if asked.save_every is not None and (asked.save_every < 1 or asked.model is None):
         raise Failed("--save-every must be a number of rows, at least 1, and needs a --model to save to.")
+    require_folder(None if asked.test_only else asked.model, asked.predictions)
     skipped = Skipped()
     tables = open_tables(
         asked.source, format=asked.format, on_error=asked.on_error, skipped=skipped, names=asked.header
@@ -126,12 +60,17 @@ def taken_up(asked: Asked, tables: Tables) -> TableRun | None:
         begun = TableRun.of(model)
         if begun.source != asked.source:
             raise Failed(f"{name} was broken off in {begun.source}; it cannot be resumed in {asked.source}.")
+        if asked.delay not in (0, begun.delay):
+            raise Failed(f"{name} was broken off with a --delay of {begun.delay}; got {asked.delay}.")
+        asked.check_settings(model, str(name))
         return None if begun.finished else begun
     name = asked.initial or asked.model
     exists = name is not None and Path(name).exists()
     if asked.initial is not None and not exists:
         raise Failed(f"there is no model file {asked.initial}.")
     model = loaded(str(name), asked.target) if exists else asked.new_model(tables.format)
+    if exists:
+        asked.check_settings(model, str(name))
     if asked.test_only and not exists:
         raise Failed("-t scores a model that exists; name it with -i or --model.")
     return TableRun(model, asked.source, asked.delay, learns=not asked.test_only)
@@ -192,7 +131,7 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
     with progress(asked) as show:
         for rows in begun.over(tables, asked.save_every):
             show(rows)
-            if rows >= next_line and begun.has_scores:
+            if rows >= next_line and is_under_way(begun):
                 if not shown:
                     introduce(asked, begun, clock)
                 report(asked, begun, clock)
@@ -201,11 +140,16 @@ def follow(asked: Asked, begun: TableRun, tables: Iterator[Any], clock: Clock, s
                 keep(asked, begun)
             if stopped.asked:
                 return False
-    if begun.has_scores and shown != begun.rows and not asked.json:
+    if is_under_way(begun) and shown != begun.rows and not asked.json:
         if not shown:
             introduce(asked, begun, clock)
         report(asked, begun, clock)
     return True
+
+
+def is_under_way(begun: TableRun) -> bool:
+    """Whether there is something to report: with late targets rows are scored before any is learnt."""
+    return begun.has_scores and begun.model.begun
 
 
 class Clock:
@@ -301,7 +245,7 @@ def told(asked: Asked, begun: TableRun, skipped: Skipped, clock: Clock, done: bo
             say(scores_table(values, begun.scores.errors()))
         if begun.without_target:
             say(f"{begun.without_target:,} rows without a target were not learnt")
-        if begun.has_scores:
+        if is_under_way(begun):
             first, *lines = begun.model.summary().note.splitlines()
             if clock.introduced not in ("", first):
                 say(f"model by now: {first}")

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from bayou.cli.errors import Failed
+from bayou.cli.places import require_folder
 from bayou.cli.shown import warn
 from bayou.numerics.broken_rows import SkippedRow
 from bayou.numerics.files import polars
@@ -140,6 +141,7 @@ def run(
 
     if not 0.0 < coverage < 1.0:
         raise Failed(f"--coverage must lie between 0 and 1; got {coverage}.")
+    require_folder(output)
     known, skipped = loaded(model), Skipped()
     with Writer(output) as writer:
         tables = open_tables(source, format, chunk_rows=ROWS, on_error=on_error, skipped=skipped, names=header)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bayou.cli.errors import Failed
 from bayou.cli.learn import loaded
+from bayou.cli.places import require_folder
 from bayou.cli.shown import warn
 from bayou.evaluation import TableRun, report_page
 
@@ -16,6 +17,7 @@ def run(name: str, output: str) -> None:
     path = Path(output)
     if path.exists() and (not path.is_file() or path.samefile(name)):
         raise Failed(f"the page must go to a file of its own; got {output}, which is {_what(path)}.")
+    require_folder(output)
     model = loaded(name)
     if "run" not in model.extra.config or not (known := TableRun.of(model)).has_scores:
         raise Failed(f"{name} holds no run to report: `bayou learn` keeps one when it saves a model.")

@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bayou.cli.asked import Asked
 from bayou.cli.errors import Failed
-from bayou.cli.learn import Asked
+from bayou.cli.places import require_folder
 from bayou.cli.shown import say, warn
 from bayou.distributed import DaskCluster, Fitted, LocalProcesses, Reading, bar, fit
 from bayou.estimators.summary import aligned
 from bayou.modelfile import save
 from bayou.numerics.sniffing import named
-from bayou.streams.sources import ENDINGS, WITHOUT_COLUMNS
+from bayou.streams.sources import ENDINGS
 
 # Options that mean a stream, row by row, in the order in which rows come.
 OF_STREAMS = {
@@ -59,11 +60,10 @@ def run(asked: Asked, workers: Workers) -> int:
         raise Failed("--on-error skip is for rows that come one after another; shards are learnt side by side.")
     if asked.model is not None and Path(asked.model).exists():
         raise Failed(f"{asked.model} exists: learn to another file, and add them up by `bayou merge`.")
+    require_folder(asked.model)
     if asked.source == "-":
         raise Failed("standard input comes one row after another; shards are those of files.")
     format = asked.format or named(asked.source, ENDINGS)
-    if format in WITHOUT_COLUMNS:
-        raise Failed(f"shards are learnt from tables; {format} has no columns: leave out --workers and --dask.")
     show = bar if sys.stderr.isatty() and not (asked.quiet or asked.json) else False
     fitted = fit(
         asked.new_model(format),

@@ -3,6 +3,8 @@
 fitting          fit: look at all of a source once, learn its shards, add up, refine in rounds
 mixing           fit_mixture: a mixture, whose sums over rows are added up from shards
 merging          merge, subtract: models as values
+belonging        which models belong together
+sparse_merging   merge, subtract: those of sparse and hashed rows
 sources          where rows come from, cut into shards
 readers          from what a shard gives to rows of numbers and targets
 shards           what the rows of one shard tell

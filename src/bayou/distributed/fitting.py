@@ -14,20 +14,20 @@ from bayou.contracts import Vector
 from bayou.distributed import bank_shards, hashed_shards
 from bayou.distributed.bank_shards import BankedPlan
 from bayou.distributed.engines import Engine, engine_of
-from bayou.distributed.hashed_shards import HashedPlan, HashedReader
+from bayou.distributed.hashed_shards import HashedPlan, HashedReader, learns_sparse
 from bayou.distributed.naturals import added, check_family, log_partition, n_bytes, prior_of, write
 from bayou.distributed.progress import Show, Stage, bar
 from bayou.distributed.readers import ArrayReader, Reader, TableReader, join, look
 from bayou.distributed.scores import Scores
 from bayou.distributed.shards import Plan, Told, one_thread
 from bayou.distributed.sources import Reading, Shard, shards_of
+from bayou.encoders import TableEncoder
 from bayou.errors import ImproperBelief, InvalidSpec
 from bayou.estimators import OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
 from bayou.estimators.common_frame import begun, check_kind, encoding_of
 from bayou.estimators.table_model import CLASSES
 from bayou.learner import Learner
 from bayou.likelihoods import Logistic, Poisson
-from bayou.numerics.table_kinds import as_table
 from bayou.posteriors import NormalInverseGamma
 
 AnyPlan = Plan | BankedPlan | HashedPlan
@@ -106,6 +106,8 @@ class Fitted:
             lines.append(f"a single pass would have been off: {self.refined}")
         else:
             lines.append("one round: shards know nothing of each other; more would refine it")
+        if len(self.rounds) > 1 and self.rounds[1].log_score < self.rounds[0].log_score:
+            lines.append("shards do not agree, a row fares worse by what the others tell: the stream may drift")
         return "\n".join([*lines, self.note] if self.note else lines)
 
 
@@ -266,7 +268,8 @@ def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> t
         model = _begun_table(estimator, first)
         note = "one learner without drift, not a bank of many"
         if model.layout is not None and model.layout.hashed:
-            return HashedReader(model.task not in CLASSES, model.estimator.encoder.text, None, model), note
+            texts = () if model.estimator.encoder is None else model.estimator.encoder.text
+            return HashedReader(model.task not in CLASSES, texts, None, model), note
         return TableReader(model), note
     if learner is not None:
         raise InvalidSpec(f"`learner` is for a TableModel; got {learner!r} beside {estimator!r}.")
@@ -276,14 +279,20 @@ def _reader(estimator: Any, first: Shard, target: str | None, learner: Any) -> t
     are_numbers = not isinstance(estimator, OnlineClassifier)
     if estimator.encoder is not None:
         return HashedReader(are_numbers, estimator.encoder.text, target), ""
-    return ArrayReader(are_numbers, target), ""
+    head = next(first.chunks())
+    is_sparse = isinstance(head, tuple) and hasattr(head[0], "tocsr")
+    if is_sparse and learns_sparse(estimator, head[0].shape[1]):
+        return HashedReader(are_numbers, ()), ""
+    return ArrayReader(are_numbers, target, sparse=is_sparse), ""
 
 
 def _begun_table(given: TableModel, first: Shard) -> TableModel:
     """A new model of the same settings, which has looked at the first rows."""
-    head = as_table(next(first.chunks())).head(FIRST_ROWS)
-    for hashed in (True,) if given.encoder.hashed else (False, True):
-        encoder = replace(given.encoder, hashed=hashed)
+    head = given._as_table(next(first.chunks())).head(FIRST_ROWS)
+    encoders = [given.encoder]  # which finds out by itself, but for tables
+    if isinstance(given.encoder, TableEncoder) and not given.encoder.hashed:
+        encoders = [replace(given.encoder, hashed=hashed) for hashed in (False, True)]
+    for encoder in encoders:
         model = TableModel(given.target.text, given.task, encoder, given.weight, given.bits, given.budget)
         model.begin(head)
         if "text" not in model.kinds().values():  # whose words are hashed
@@ -308,7 +317,7 @@ def _planned(estimator: Any, looked: Any, learner: Any) -> tuple[Any, AnyPlan]:
         reader.model.task = reader.model._task_of(np.array(seen.labels, dtype=object))
     if is_table:
         estimator = STATIC[reader.model.task]() if learner is None else learner
-    model: Any = begun(estimator, seen, names)
+    model: Any = begun(estimator, seen, names, sparse=getattr(reader, "sparse", False))
     if not isinstance(reader, TableReader) and reader.columns is not None:
         model.feature_names_in_ = np.asarray(reader.columns, dtype=object)
     own = model._learner_

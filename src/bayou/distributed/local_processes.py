@@ -15,7 +15,7 @@ from bayou.distributed.engines import Combine, Function, tree
 from bayou.errors import BayouError, InvalidSpec
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
-MOST_DEATHS = 3  # of the same shard
+MOST_DEATHS = 3  # of the same shard, or of workers one after another that never began
 READY = "ready"
 GUARD = (
     "a worker ended before it began. In a script, what starts the workers must stand below "
@@ -39,7 +39,7 @@ class LocalProcesses:
             raise InvalidSpec(f"`workers` must be a whole number, at least 1; got {workers!r}.")
         self.n_workers = workers or os.cpu_count() or 1
         self._workers: list[_Worker] = []
-        self._users = 0
+        self._users = self._stillborn = 0
 
     def __enter__(self) -> Self:
         self._users += 1
@@ -74,6 +74,7 @@ class LocalProcesses:
             for worker in _heard(self._workers):
                 answer = worker.answer()
                 if answer is READY:
+                    self._stillborn = 0
                     continue
                 task = worker.task
                 if isinstance(answer, _Died):
@@ -95,9 +96,16 @@ class LocalProcesses:
 
     def _bury(self, worker: _Worker, task: int | None, deaths: list[int]) -> None:
         self._workers.remove(worker)
-        worker.end()
+        worker.end(patience=5.0)  # it says by which code it ends
         if not worker.is_ready:
-            raise WorkerDied(GUARD)
+            self._stillborn += 1
+            if worker.code is None or worker.code >= 0:  # not by a signal: by an error in what it imported
+                raise WorkerDied(GUARD)
+            if self._stillborn >= MOST_DEATHS:
+                raise WorkerDied(
+                    f"{MOST_DEATHS} workers were ended before they began, the last with code {worker.code}: "
+                    "is memory enough?"
+                )
         if task is not None:
             deaths[task] += 1
             if deaths[task] >= MOST_DEATHS:
@@ -146,8 +154,9 @@ class _Worker:
             return READY
         return said
 
-    def end(self) -> None:
+    def end(self, patience: float = 0.0) -> None:
         self._line.close()
+        self._process.join(patience)
         if self._process.is_alive():
             self._process.terminate()
         self._process.join()

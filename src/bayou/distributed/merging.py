@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.bank import Bank
+from bayou.distributed.belonging import check_alike, check_part
 from bayou.distributed.naturals import added, log_partition, prior_of, taken, write
 from bayou.distributed.readers import placed
 from bayou.distributed.retelling import Learnt, in_units, learnt_by, told_in, with_classes
+from bayou.distributed.sparse_merging import combined_banks, combined_learners, merged_sparse, sparse_without
 from bayou.errors import ImproperBelief, InvalidSpec, StreamError
 from bayou.estimators import BayesianCCA, OnlineClassifier, OnlineCounter, OnlineRegressor, TableModel
 from bayou.estimators.common_frame import (
-    INSTEAD,
     Seen,
     begun,
-    check_members,
-    check_static,
     moments_of,
     take_frame,
     target_moments_of,
@@ -29,8 +28,8 @@ from bayou.estimators.common_frame import (
 from bayou.learner import Learner
 from bayou.mixtures import two_views
 from bayou.numerics.column_moments import Moments
-
-KINDS = (Learner, Bank, TableModel, BayesianCCA, *INSTEAD)
+from bayou.sparse_bank import SparseBank
+from bayou.sparse_learner import SparseLearner
 
 
 def merge(*models: Any) -> Any:
@@ -58,9 +57,9 @@ def merge(*models: Any) -> Any:
     check_alike(models)
     first = models[0]
     if isinstance(first, Bank):
-        for bank in models:
-            _check_bank(bank)
         return first.merged(models[1:])
+    if isinstance(first, (SparseLearner, SparseBank)):
+        return _combined_sparse([(1.0, one) for one in models])
     if isinstance(first, Learner):
         total = _fresh(first)
         return _combined(total, [(1.0, learnt_by(one)) for one in models])
@@ -68,6 +67,8 @@ def merge(*models: Any) -> Any:
         return _merged_tables(models)
     if isinstance(first, BayesianCCA):
         return reduce(_merged_views, models)
+    if first._inputs is not None:
+        return merged_sparse(models)
     places = _places(models)
     return _merged_estimators(models, places, keys=_joined_names(models) or None)
 
@@ -79,25 +80,28 @@ def subtract(whole: Any, part: Any) -> Any:
     """
     check_alike((whole, part))
     if isinstance(whole, Bank):
-        _check_bank(whole)
-        _check_bank(part)
         return whole.without(part)
-    if isinstance(whole, Learner):
-        _check_part(whole.n_examples, part.n_examples)
+    if isinstance(whole, (Learner, SparseBank)):
+        check_part(whole.n_examples, part.n_examples)
+        if isinstance(whole, (SparseLearner, SparseBank)):
+            return _combined_sparse([(1.0, whole), (-1.0, part)])
         total = _fresh(whole)
         return _combined(total, [(1.0, learnt_by(whole)), (-1.0, learnt_by(part))])
     if isinstance(whole, TableModel):
-        _check_part(whole.n_rows, part.n_rows)
+        check_part(whole.n_rows, part.n_rows)
         layout, places = _joined_layouts(whole, part)
-        if len(layout.names) > whole.estimator._frame.mean.size:
+        if not layout.hashed and len(layout.names) > whole.estimator._frame.mean.size:
             raise ImproperBelief(f"the part has values that the whole has not: {layout.names[-1]!r} was never learnt.")
         rest = copy.copy(whole)
-        rest.estimator = _without(whole.estimator, part.estimator, places)
+        ways = (whole.estimator, part.estimator)
+        rest.estimator = sparse_without(*ways) if layout.hashed else _without(*ways, places)
         rest.n_rows = whole.n_rows - part.n_rows
         return rest
-    _check_part(whole.n_examples_, part.n_examples_)
+    check_part(whole.n_examples_, part.n_examples_)
     if isinstance(whole, BayesianCCA):
         return _views_without(whole, part)
+    if whole._inputs is not None:
+        return sparse_without(whole, part)
     names = list(whole._names)
     for name in part._names:
         if name not in whole._names:
@@ -105,68 +109,11 @@ def subtract(whole: Any, part: Any) -> Any:
     return _without(whole, part, _placed(part, names))
 
 
-# --- what belongs together
-
-
-def check_alike(models: Sequence[Any]) -> None:
-    """Raise unless models are of one kind, with the same settings."""
-    first = models[0]
-    for model in models:
-        if type(model) not in KINDS:
-            known = ", ".join(kind.__name__ for kind in KINDS)
-            raise InvalidSpec(f"models that add up are of {known}; got {type(model).__name__}.")
-        if type(model) is not type(first):
-            raise InvalidSpec(f"models must be of one kind, {type(first).__name__}; got {type(model).__name__}.")
-        settings, others = _settings(first), _settings(model)
-        for name, value in settings.items():
-            if others[name] != value:
-                raise InvalidSpec(f"models must have the same {name}, {value!r}; got {others[name]!r}.")
-
-
-def _settings(model: Any) -> dict[str, Any]:
-    """All that must be the same."""
-    if isinstance(model, Learner):
-        names = ("likelihood", "posterior", "rule", "n_features")
-        return {name: getattr(model, name) for name in names}
-    if isinstance(model, Bank):
-        return {"members": model.members, "n_features": model.n_features}
-    if isinstance(model, TableModel):
-        if model.layout is None or not model.begun:
-            raise InvalidSpec(f"a model must have learnt something; got {model!r}.")
-        if model.layout.hashed:
-            raise InvalidSpec(f"hashed rows cannot be merged yet; got {model!r}.")
-        if model.waiting:
-            raise InvalidSpec(f"a model must not wait for targets; got one that waits for {len(model.waiting)}.")
-        told = {"target": model.target.text, "task": model.task, "weight": model.weight, "TableEncoder": model.encoder}
-        return {**told, "kinds of columns": model.kinds(), **_settings(model.estimator)}
-    if not model._begun():
-        raise InvalidSpec(f"a model must have learnt something; got {model!r}.")
-    if isinstance(model, BayesianCCA):
-        return _settings_of_views(model)
-    check_static(model)
-    settings = dict(model.get_params(deep=False))
-    settings |= {"posterior": model._learner_.posterior, "likelihood": model._learner_.likelihood}
-    if isinstance(model, OnlineClassifier):
-        settings["classes"] = model.classes_.tolist()
-    if model._names:
-        return settings
-    columns = getattr(model, "feature_names_in_", None)
-    settings["names of columns"] = None if columns is None else columns.tolist()
-    if model._column_names is None:  # those of tables are joined
-        settings["number of columns"] = model._frame.mean.size
-    return settings
-
-
-def _check_bank(bank: Bank) -> None:
-    check_members(bank.members, "let all members be as Member(likelihood), without drift", past=False)
-
-
-def _check_part(rows: int, of_part: int) -> None:
-    if of_part > rows:
-        raise ImproperBelief(f"a part must have no more rows than the whole, {rows:,}; got {of_part:,}.")
-
-
 # --- learners
+
+
+def _combined_sparse(parts: Sequence[tuple[float, Any]]) -> Any:
+    return (combined_banks if isinstance(parts[0][1], SparseBank) else combined_learners)(parts)
 
 
 def _fresh(learner: Learner) -> Learner:
@@ -236,7 +183,7 @@ def _merged_estimators(
     first = models[0]
     n_columns = max(len(names or ()), len(keys or ()), first._frame.mean.size)
     seen = reduce(Seen.joined, (_seen(m, at, n_columns) for m, at in zip(models, places, strict=True)))
-    total: Any = begun(first, seen, names, keys)
+    total: Any = begun(first, seen, names, keys, first._given_sparse)
     _keep_frame(total, models, places)
     parts = [(1.0, _told(model, total, at)) for model, at in zip(models, places, strict=True)]
     _combined(total._learner_, parts)
@@ -293,9 +240,6 @@ def _placed(model: Any, names: list[Any]) -> NDArray[np.intp]:
 
 def _places(models: Sequence[Any]) -> list[NDArray[np.intp]]:
     names = _joined_names(models)
-    for model in models:
-        if bool(model._names) != bool(names):
-            raise InvalidSpec("models must have learnt dicts, or rows; got both.")
     return [_placed(model, names) for model in models]
 
 
@@ -305,7 +249,7 @@ def _places(models: Sequence[Any]) -> list[NDArray[np.intp]]:
 def _joined_layouts(one: TableModel, other: TableModel) -> tuple[Any, NDArray[np.intp]]:
     assert one.layout is not None
     assert other.layout is not None
-    bases = [layout.to_state().config["basis"] for layout in (one.layout, other.layout)]
+    bases = [layout.to_state().config.get("basis") for layout in (one.layout, other.layout)]
     if bases[0] != bases[1]:
         raise InvalidSpec("models must have the same basis; got other knots: begin both by the same rows.")
     try:
@@ -326,19 +270,14 @@ def _merged_tables(models: Sequence[TableModel]) -> TableModel:
     assert both.layout is not None
     merged = TableModel(first.target.text, first.task, first.encoder, first.weight, first.bits, first.budget)
     merged.target, merged.layout = first.target, both.layout
-    merged.estimator = _merged_estimators([model.estimator for model in models], places, names=both.layout.names)
+    each = [model.estimator for model in models]
+    in_full = not both.layout.hashed
+    merged.estimator = _merged_estimators(each, places, both.layout.names) if in_full else merged_sparse(each)
     merged.n_rows = sum(model.n_rows for model in models)
     return merged
 
 
 # --- two views: moments, which add up as they are
-
-
-def _settings_of_views(model: Any) -> dict[str, Any]:
-    if model.half_life is not None:
-        raise InvalidSpec(f"a model that forgets knows what is so now, and parts have no common now; got {model!r}.")
-    views = {"columns of both views": (model._n_x, model._moments.mean.size - model._n_x)}
-    return {**model.get_params(deep=False), **views, "names": (model._x_names, model._y_names)}
 
 
 def _of_views(like: Any, moments: two_views.Moments, n_rows: int) -> Any:

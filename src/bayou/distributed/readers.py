@@ -50,6 +50,7 @@ class ArrayReader:
     are_numbers: bool
     target: str | None = None
     columns: tuple[str, ...] | None = None
+    sparse: bool = False  # whether rows are those of sparse matrices, which are not standardised
 
     def admitted(self, chunk: Any) -> ArrayReader:
         """Names of columns are those of the first rows."""
@@ -69,7 +70,7 @@ class ArrayReader:
         if isinstance(chunk, tuple):
             X, y, weights = chunk
             given = None if weights is None else np.asarray(weights, dtype=np.float64)
-            rows = np.asarray(X, dtype=np.float64)
+            rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
             if rows.ndim != 2:
                 raise InvalidFeatures(f"rows must be a matrix; got shape {rows.shape}.")
             return Examples(rows, np.asarray(y), given)
@@ -107,15 +108,15 @@ class TableReader:
         """With columns for values that were never seen."""
         layout = self.model.layout
         assert layout is not None
-        return TableReader(_laid_out(self.model, layout.admitted(as_table(chunk))))
+        return TableReader(_laid_out(self.model, layout.admitted(self.model._as_table(chunk))))
 
     def examples(self, chunk: Any) -> Examples:
         """The rows that have a target."""
-        model, table = self.model, as_table(chunk)
+        model, table = self.model, self.model._as_table(chunk)
         assert model.layout is not None
         targets, known = model.target.of(table, model.task)
         told = table if known.all() else table.filter(polars().Series(known))
-        return Examples(model.layout.encode(told), targets, model._weights(told, delay=0))
+        return Examples(model._inputs_of(model.layout, told), targets, model._weights(told, delay=0))
 
     def joined(self, other: TableReader, seen: Seen) -> tuple[TableReader, Seen]:
         """With the values of both."""

@@ -5,6 +5,7 @@
     a DataFrame or an Array of Dask                 a shard per partition, computed where it is learnt
     a list of tables or streams of Arrow            a shard each
     (X, y) or (X, y, weights)                       as many shards of rows as were asked for
+    (X, y), where X is a sparse matrix of scipy     the same
     a list of shards of your own                    what has `chunks`, as `Shard` says
 
 How rows are cut depends on the source alone, never on how many workers there are.
@@ -23,8 +24,9 @@ import numpy as np
 
 from bayou.errors import InvalidSpec, StreamError
 from bayou.numerics.files import evenly, files, polars, told_plainly
-from bayou.streams import arrow, open_source, parquet
-from bayou.streams.sources import ENDINGS
+from bayou.numerics.sniffing import named
+from bayou.streams import arrow, open_source, open_tables, parquet
+from bayou.streams.sources import ENDINGS, WITHOUT_COLUMNS
 
 CHUNK_ROWS = 16_384
 TEXT = ("csv", "tsv", "json")  # formats that do not tell their types
@@ -54,6 +56,9 @@ class FileShard:
         if all(path.endswith(tuple(parquet.ENDINGS)) for path in self.paths) and self.format in (None, "parquet"):
             for path in self.paths:
                 yield from parquet_chunks(path, self.rows)
+        elif self.format in WITHOUT_COLUMNS or named(self.paths[0], ENDINGS) in WITHOUT_COLUMNS:
+            for path in self.paths:
+                yield from open_tables(path, self.format, CHUNK_ROWS, names=self.names).rows
         else:
             for path in self.paths:
                 yield from open_source(
@@ -99,10 +104,10 @@ class ArrayShard:
 
     def chunks(self) -> Iterator[Any]:
         """(X, y, weights), the last of which may be None."""
-        X, y, *weights = (np.asarray(_computed(part)) for part in self.parts)
-        if len(X) != len(y):
-            raise StreamError(f"`y` must have one value per row, {len(X)}; got {len(y)}.")
-        for part in evenly(len(X), CHUNK_ROWS):
+        X, y, *weights = (_as_array(_computed(part)) for part in self.parts)
+        if X.shape[0] != len(y):
+            raise StreamError(f"`y` must have one value per row, {X.shape[0]}; got {len(y)}.")
+        for part in evenly(X.shape[0], CHUNK_ROWS):
             yield X[part], y[part], weights[0][part] if weights else None
 
 
@@ -157,6 +162,10 @@ def _computed(part: Any) -> Any:
     return part.compute(scheduler="synchronous") if hasattr(part, "compute") else part
 
 
+def _as_array(given: Any) -> Any:
+    return given.tocsr() if hasattr(given, "tocsr") else np.asarray(given)
+
+
 def _file_shards(source: Any, n_shards: int | None, reading: Reading) -> list[Shard]:
     endings = [ending for some in ENDINGS.values() for ending in some]
     found = files(source, endings)
@@ -173,6 +182,8 @@ def _file_shards(source: Any, n_shards: int | None, reading: Reading) -> list[Sh
 def _types_of(first: Path, reading: Reading) -> Mapping[str, Any] | None:
     """The types of columns that a format does not tell: those of the first file hold for all."""
     if first.name.endswith(tuple(parquet.ENDINGS)) or reading.format in ("parquet", "ipc"):
+        return None
+    if (reading.format or named(str(first), ENDINGS)) in WITHOUT_COLUMNS:
         return None
     head = next(open_source(first, format=reading.format, names=reading.names, types=reading.types))
     return dict(head.schema)
@@ -203,14 +214,15 @@ def _array_shards(arrays: tuple[Any, ...], n_shards: int | None) -> list[Shard]:
     if len(arrays) not in (2, 3):
         raise InvalidSpec(f"`source` must be (X, y) or (X, y, weights); got {len(arrays)} arrays.")
     X, *others = arrays
+    n_rows = X.shape[0] if hasattr(X, "tocsr") else len(X)
     for other in others:
-        if len(other) != len(X):
-            raise InvalidSpec(f"`source` must have one target and weight per row, {len(X)}; got {len(other)}.")
+        if len(other) != n_rows:
+            raise InvalidSpec(f"`source` must have one target and weight per row, {n_rows}; got {len(other)}.")
     if type(X).__module__.startswith("dask"):
         together = [X.rechunk({1: -1}), *(_aligned(other, X.chunks[0]) for other in others)]
         return [ArrayShard(tuple(part.blocks[k] for part in together)) for k in range(X.numblocks[0])]
-    given = [np.asarray(array) for array in arrays]
-    return [ArrayShard(tuple(array[part] for array in given)) for part in _parts(len(X), n_shards)]
+    given = [_as_array(array) for array in arrays]
+    return [ArrayShard(tuple(array[part] for array in given)) for part in _parts(n_rows, n_shards)]
 
 
 def _aligned(array: Any, chunks: Sequence[int]) -> Any:

@@ -39,7 +39,7 @@ class CalibratedEstimator(OnlineEstimator):
 
     @property
     def _asks_of_members(self) -> bool:
-        return len(self._codes) < 2
+        return len(self._codes) != 2
 
     @property
     def _reads_order(self) -> bool:

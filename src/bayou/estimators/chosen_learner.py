@@ -16,6 +16,7 @@ from bayou.members import Member
 from bayou.posteriors import SparseDiagonalGaussian
 from bayou.rules import MomentMatching
 from bayou.sparse_bank import SparseBank
+from bayou.sparse_class_bank import sparse_bank
 from bayou.sparse_learner import SparseLearner
 
 
@@ -52,7 +53,7 @@ class ChosenLearner(EncodedInputs):
         members, n_inputs = self._choice.members, self._first + self._frame.mean.size
         if self._inputs is not None:
             constant = self._intercept if self._first else 0.0
-            return SparseBank(members, self._first + self._inputs.n_columns, constant)
+            return sparse_bank(members, self._first + self._inputs.n_columns, constant)
         budget = usual_budget(members, n_inputs) if self.budget is None else self.budget
         return Bank(members, n_inputs, budget=budget.microseconds)
 

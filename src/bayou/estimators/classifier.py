@@ -20,7 +20,15 @@ from bayou.estimators import dicts
 from bayou.estimators.calibrated import CalibratedEstimator
 from bayou.estimators.choice import Choice
 from bayou.estimators.sparse_inputs import HashedInputs
-from bayou.estimators.standard_members import affordable, of_classes, of_sparse_classes, of_two_classes, usual_budget
+from bayou.estimators.standard_members import (
+    affordable,
+    affordable_sparse,
+    of_classes,
+    of_sparse_classes,
+    of_sparse_several,
+    of_two_classes,
+    usual_budget,
+)
 from bayou.estimators.summary import Summary
 from bayou.learner import Learner
 from bayou.likelihoods import Logistic, Probit, Softmax
@@ -29,6 +37,8 @@ from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 from bayou.posteriors import FullGaussian
 from bayou.probability_intervals import probability_interval
+from bayou.sparse_bank import SparseBank
+from bayou.sparse_class_bank import SparseClassBank
 
 # The logistic function is close to the normal one of its argument over this.
 LOGISTIC_OVER_PROBIT = 1.702
@@ -189,9 +199,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         if not self._choice.members:
             return self._choice
         if self._inputs is not None:
-            return self._choice._replace(
-                members=(), why=f"each weight by itself; no bank of sparse rows has {count} classes"
-            )
+            return self._choice_of_sparse_classes(count)
         n_columns, standard = self._frame.mean.size, of_classes(count, self.n_waves)
         budget = usual_budget(standard, self._first + n_columns) if self.budget is None else self.budget
         members = affordable(standard, self._first + n_columns, budget)
@@ -199,6 +207,17 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         if members:
             return self._choice._replace(members=members, why=f"{len(members)} members, weighed by evidence; {size}")
         return self._choice._replace(members=(), why=f"every correlation between weights; no bank takes {size}")
+
+    def _choice_of_sparse_classes(self, count: int) -> Choice:
+        """The same of sparse rows."""
+        assert self._inputs is not None
+        assert self.budget is not None  # without one, there is no bank of sparse rows
+        n_columns = self._inputs.n_columns
+        standard = of_sparse_several(count, float(self._choice.posterior.prior_variance))  # type: ignore[attr-defined]  # it is sparse
+        members = affordable_sparse(standard, self._first + n_columns, self._entries, self.budget)
+        size = f"each weight by itself: {count} classes, {n_columns:,} columns"
+        why = f"{len(members)} members; {size}" if members else f"{size}, which no bank takes within the budget"
+        return self._choice._replace(members=members, why=why)
 
     def _binary_likelihood(self) -> Likelihood:
         """By default logistic; of sparse rows probit, which takes half the time and, of hashed rows, is as good."""
@@ -316,6 +335,11 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
             self._pending.outdate()
         if self._bank is not None and self._choice.members:
             return self._bank.with_one_class_more(self._choice.members, self._intercept if self._first else 0.0)
+        if isinstance(known, SparseBank) and self._choice.members:
+            bank = self._new_bank()
+            assert isinstance(bank, SparseClassBank)
+            bank.carry(known, math.log(1.0 + known.n_examples))
+            return bank
         (posterior, belief), likelihood = self._believed(), self._told_likelihood()
         learner = self._learner(Softmax(count + 1))
         learner.n_examples, learner.log_evidence = known.n_examples, known.log_evidence
@@ -465,7 +489,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         """The belief of each latent, in the order of ``classes_``, with the sign that points to its class."""
         self._check_begun()
         beliefs = self._learner_.beliefs() if isinstance(self._learner_, Learner) else [self._believed()[1]]
-        if self._is_multiclass and self._bank is not None:
+        if self._is_multiclass and not isinstance(self._learner_, Learner):
             beliefs = [type(beliefs[0])(*(array[code] for array in beliefs[0])) for code in range(len(self._codes))]
         if self._is_multiclass:
             return [(1.0, beliefs[code]) for code in self._class_order]
@@ -487,7 +511,7 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         if model._begun():
             model._codes = {label: code for code, label in enumerate(state.config["classes"])}
             model._is_multiclass = isinstance(model._learner_.likelihood, Softmax)
-            if model._is_multiclass and model._bank is not None:
+            if model._is_multiclass and not isinstance(model._learner_, Learner):
                 model._choice = model._choice_of_classes(len(model._codes))
             model._order_classes()
         return model

@@ -119,15 +119,16 @@ def begun(
     seen: Seen,
     names: Sequence[str] | None = None,
     keys: Sequence[Hashable] | None = None,
+    sparse: bool = False,
 ) -> OnlineEstimator:
     """An estimator of these settings that has learnt nothing, in the frame of what was seen.
 
-    ``names`` are those of columns, ``keys`` those of dicts.
+    ``names`` are those of columns, ``keys`` those of dicts; rows of ``sparse`` matrices are not standardised.
     """
     check_kind(estimator)
     model: Any = clone(estimator)
     n_columns = seen.columns.mean.size
-    model._given_sparse = False
+    model._given_sparse = sparse
     if isinstance(model, OnlineClassifier):
         if len(seen.labels) < 2:
             raise InvalidTarget(f"there must be two classes at least; got {list(seen.labels)}.")
@@ -156,13 +157,13 @@ def check_kind(estimator: Any) -> None:
         raise InvalidSpec(f"the estimator must be one of {known}; got {type(estimator).__name__}.")
 
 
-def check_static(model: Any) -> None:
+def check_static(model: Any, instead: str | None = None) -> None:
     """Raise unless a begun estimator has one learner, told in full rows, whose noise is not found beside it."""
     if model._bank is not None:
-        check_members(model._bank.members, ONE_LEARNER.format(example=INSTEAD[type(model)]))
+        check_members(model._bank.members, instead or ONE_LEARNER.format(example=INSTEAD[type(model)]))
         raise InvalidSpec(f"a bank must be told its rows by itself, as `Bank(members, n_features)`; got {model!r}.")
     if model._inputs is not None:
-        raise InvalidSpec(f"sparse and hashed rows cannot be merged yet; got {model._learner_.posterior!r}.")
+        raise InvalidSpec(f"rows must be told in full; got {model._learner_.posterior!r} for sparse ones.")
     if getattr(model, "_finds_noise", False):
         raise InvalidSpec(f"the noise must be learnt or told where rows are shared out; got {model!r}.")
 

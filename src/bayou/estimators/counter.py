@@ -14,7 +14,7 @@ from bayou.calibration import Foreseen
 from bayou.contracts import Likelihood, Posterior, State, Vector
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.numbers import NumberEstimator
-from bayou.estimators.standard_members import of_counts
+from bayou.estimators.standard_members import of_counts, of_sparse_counts
 from bayou.likelihoods import Poisson
 from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
@@ -48,6 +48,9 @@ class OnlineCounter(RegressorMixin, NumberEstimator):
 
     def _standard_members(self) -> list[Member]:
         return of_counts(0.25, self.n_waves)
+
+    def _sparse_members(self, prior_variance: float) -> list[Member]:
+        return of_sparse_counts(prior_variance)
 
     # --- what is expected stays within sight of what has come
 

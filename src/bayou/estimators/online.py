@@ -29,6 +29,7 @@ from bayou.posteriors import FullGaussian
 from bayou.posteriors.full_gaussian import FullBelief
 from bayou.prediction import Prediction
 from bayou.sparse_bank import SparseBank
+from bayou.sparse_class_bank import bank_from_state
 from bayou.sparse_learner import SparseLearner
 
 FULL_ROWS = 4096  # sparse rows that are written out in full at once
@@ -334,11 +335,12 @@ class OnlineEstimator(LateTargets):
                 array[...] = arrays[f"frame.{name}"]
             banked = bool(config.get("banked", False))
             learner_class: Any = SparseLearner if sparse is not None else Bank if banked else cls._learner_class
+            from_state = learner_class.from_state
             if sparse is not None and "members" in config["learner"]:
-                learner_class = SparseBank
+                from_state = bank_from_state
             elif not banked:  # of an earlier version, or of more than can be afforded
                 model._choice = model._choice._replace(members=())
-            model._learner_ = learner_class.from_state(State(config["learner"], below("learner.", arrays)))
+            model._learner_ = from_state(State(config["learner"], below("learner.", arrays)))
             if isinstance(model._learner_, (SparseLearner, SparseBank)):  # as it was chosen by rows that are gone
                 model._choice = model._choice._replace(posterior=model._learner_.posterior)
                 model._intercept = model._learner_.constant

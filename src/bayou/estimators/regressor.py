@@ -15,7 +15,7 @@ from bayou.errors import InvalidTarget
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.numbers import NumberEstimator
 from bayou.estimators.online import Said
-from bayou.estimators.standard_members import of_numbers
+from bayou.estimators.standard_members import of_numbers, of_sparse_numbers
 from bayou.estimators.units import NoiseUnits, Units
 from bayou.likelihoods import Gaussian
 from bayou.members import Member
@@ -54,6 +54,9 @@ class OnlineRegressor(RegressorMixin, NumberEstimator):
 
     def _standard_members(self) -> list[Member]:
         return of_numbers(10.0, self.n_waves)
+
+    def _sparse_members(self, prior_variance: float) -> list[Member]:
+        return of_sparse_numbers(prior_variance)
 
     def _start(self, n_columns: int, names: list[Hashable] | None = None) -> None:
         super()._start(n_columns, names)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Array, Likelihood, SparseRows, State, Vector
 from bayou.encoders import Hashing, Standardizer
-from bayou.encoders.standardizer import LARGEST, Frame, count_and_scale_column
+from bayou.encoders.standardizer import LARGEST, Frame, count_and_scale_column, deviation_of
 from bayou.errors import InvalidFeatures
 from bayou.estimators.dicts import number_of, text_way
 from bayou.mixed_classes import MixedClasses
@@ -248,16 +248,27 @@ class HashedInputs(SparseInputs):
             self._scale(name, np.array([numbers[name]]), np.zeros(0), learn, value)
         return {name: float(value[0]) for name, value in scaled.items()}
 
+    def take_frame(self) -> None:
+        """Let the frame of the numbers be that of what was seen; what was learnt is not told anew."""
+        frame = self._frame
+        if self.standardize:
+            frame.deviation[...] = [deviation_of(frame, j) for j in range(frame.mean.size)]
+            centred = (frame.deviation > 0.0) & self._standardizer.centred
+            frame.centre[...] = np.where(centred, frame.mean, 0.0)
+
     def settle(self, learner: Learns) -> None:
         """Let the frame of the numbers follow what was seen; what was learnt in the old one is told in the new."""
         change = self._standardizer.retake(self._frame) if self.standardize else None
-        if change is None:
-            return
+        if change is not None:
+            self.retell(learner, *change)
+
+    def retell(self, learner: Learns, change: Vector, move: Vector) -> None:
+        """Let a learner go on with numbers that are told otherwise: what they were is change * new + move."""
         keys = [int(feature_of(name, self.encoder.seed).key) for name in self._numbers]
         columns = np.array([key >> (64 - self.encoder.bits) for key in keys])
         signs = np.array([-1.0 if self.encoder.signed and not key & 1 else 1.0 for key in keys])
         _, first = np.unique(columns, return_index=True)  # of two in one column, one cannot be told apart
-        ratio, shift = (part[first] for part in change)
+        ratio, shift = change[first], move[first]
         if learner.constant:
             places = np.concatenate([[learner.n_features - 1], columns[first]])
             ratio = np.concatenate([[1.0], ratio])

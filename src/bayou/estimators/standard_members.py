@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TypeVar
 
+import numpy as np
+
 from bayou.bank_layout import cost, n_bytes
-from bayou.contracts import Likelihood
+from bayou.contracts import Likelihood, ScalarLikelihood
 from bayou.likelihoods import FlipProbit, Gaussian, Logistic, NegativeBinomial, Poisson, Probit, Softmax
 from bayou.members import Budget, Member, Waves
 
@@ -25,6 +27,9 @@ __all__ = [
     "of_counts",
     "of_numbers",
     "of_sparse_classes",
+    "of_sparse_counts",
+    "of_sparse_numbers",
+    "of_sparse_several",
     "of_two_classes",
     "usual_budget",
 ]
@@ -40,7 +45,8 @@ N_RESTARTS = 4
 N_PAST = 2
 WIDE, NARROW, NONE = 10.0, 0.1, 1e-3  # prior variances, over that of most members
 SPARSE_DRIFTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-PER_SPARSE_MEMBER, PER_ENTRY = 0.06, 0.005  # microseconds, of banks of sparse rows
+QUICK, PER_ENTRY = 0.06, 0.005  # microseconds of a member of a bank of sparse rows
+PER_SPARSE_MEMBER: dict[type, float] = {Poisson: 0.55, NegativeBinomial: 1.0, Softmax: 0.6}  # of those that take longer
 BEHIND = 0.7  # microseconds of the calibration behind them
 PINNED = 1e-12  # prior variance of weights that are known beforehand
 HEAVY, HEAVIEST = 3.0, 1.5  # degrees of freedom of noise with heavy tails
@@ -190,11 +196,71 @@ def of_sparse_classes(prior_variance: float) -> list[Member]:
     ]
 
 
+def of_sparse_several(n_classes: int, prior_variance: float) -> list[Member]:
+    """Three classes or more of sparse rows: the same as of two; as each costs a latent per class, fewer of them."""
+    kind = Softmax(n_classes)
+    settings = ((0.0, 1.0), (1e-3, 1.0), (1e-4, WIDE), (0.0, WIDE), (1e-2, 1.0), (1e-4, 1.0), (0.0, NARROW))
+    return [Member(kind, drift, size * prior_variance) for drift, size in settings]
+
+
+def of_sparse_numbers(prior_variance: float) -> list[Member]:
+    """Numbers of sparse rows: drift and size of weights, and noise of any tails, learnt for ever or for some time.
+
+    Most values of a category differ by less than the noise, so that most weights are small, in units of it.
+    """
+    kind, ever, short, shorter, normal = Gaussian(), math.inf, 200.0, 50.0, math.inf
+    large, usual, small, smaller = WIDE, 1.0, NARROW, NARROW**2
+    settings = [
+        (0.0, small, short, normal),
+        (1e-4, small, short, HEAVY),
+        (1e-3, smaller, shorter, HEAVY),
+        (1e-4, usual, short, normal),
+        (0.0, usual, ever, normal),
+        (1e-5, usual, ever, normal),
+        (0.0, small, short, HEAVY),
+        (1e-4, small, short, normal),
+        (1e-3, small, shorter, normal),
+        (1e-2, smaller, shorter, normal),
+        (0.0, usual, ever, HEAVY),
+        (1e-2, small, shorter, HEAVY),
+        (1e-3, smaller, ever, HEAVY),
+        (0.0, large, ever, normal),
+        (0.0, small, ever, normal),
+        (1e-3, smaller, short, normal),
+    ]
+    return [
+        Member(kind, drift, size * prior_variance, noise_memory=memory, tails=tails)
+        for drift, size, memory, tails in settings
+    ]
+
+
+def of_sparse_counts(prior_variance: float) -> list[Member]:
+    """Counts of sparse rows: drift and size of weights, and how much more counts vary than their mean."""
+    usual, large, small = 1.0, WIDE, NARROW
+    settings: list[tuple[ScalarLikelihood, float, float]] = [
+        (NegativeBinomial(0.3), 0.0, usual),
+        (Poisson(), 1e-4, usual),
+        (Poisson(), 1e-4, large),
+        (NegativeBinomial(1.0), 0.0, usual),
+        (Poisson(), 0.0, usual),
+        (NegativeBinomial(0.02), 1e-4, large),
+        (Poisson(), 1e-1, small),
+        (NegativeBinomial(0.1), 1e-3, usual),
+        (NegativeBinomial(0.02), 1e-2, small),
+        (NegativeBinomial(0.3), 0.0, large),
+        (NegativeBinomial(1.0), 1e-3, small),
+        (NegativeBinomial(8.0), 0.0, usual),
+    ]
+    return [Member(kind, drift, size * prior_variance) for kind, drift, size in settings]
+
+
 def affordable_sparse(members: Sequence[Member], n_features: int, entries: float, budget: Budget) -> tuple[Member, ...]:
     """Those that a budget allows, the first first; none if they would be too few to choose from."""
-    per_member = PER_SPARSE_MEMBER + PER_ENTRY * entries
-    by_time, by_size = (budget.microseconds - BEHIND) / per_member, (budget.n_bytes / n_features - 8.0) / 8.0
-    count = int(max(min(by_time, by_size, len(members)), 0.0))
+    each = [m.n_latents * (PER_SPARSE_MEMBER.get(type(m.likelihood), QUICK) + PER_ENTRY * entries) for m in members]
+    spent = np.cumsum(each)
+    by_time = int(np.searchsorted(spent, budget.microseconds - BEHIND, side="right"))
+    by_size = (budget.n_bytes / n_features - 8.0) / (8.0 * members[0].n_latents) if members else 0.0
+    count = int(max(min(by_time, by_size), 0.0))
     return tuple(members[:count]) if count >= FEWEST else ()
 
 

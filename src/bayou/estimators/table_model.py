@@ -27,7 +27,7 @@ from bayou.members import Budget
 from bayou.numerics.files import polars
 from bayou.numerics.sparse_layout import SparseLayout
 from bayou.numerics.sparse_table import SparseTable
-from bayou.numerics.table_kinds import as_table
+from bayou.numerics.table_kinds import as_table, listed
 from bayou.numerics.table_layout import TableLayout
 
 CLASSES = ("binary", "multiclass")
@@ -99,7 +99,7 @@ class TableModel:
         target.of(rows, task)
         left_out = {target.column} | ({self.weight} if self.weight else set())
         if self.weight is not None and self.weight not in rows.columns:
-            raise InvalidSpec(f"`weight` must be a column; got {self.weight!r}.")
+            raise InvalidSpec(f"`weight` must be a column; got {self.weight!r} of {listed(rows.columns, self.weight)}.")
         layout = self.encoder.begin(rows, left_out)
         self.target, self.task, self.layout, self.estimator = target, task, layout, self._new_estimator(task, layout)
 

@@ -18,6 +18,7 @@ from bayou.encoders import Standardizer
 from bayou.encoders.standardizer import Frame
 from bayou.learner import Learner
 from bayou.numerics.running_noise import FIRST_MEMORY, NOISE_MEMORY
+from bayou.sparse_bank import SparseBank
 
 
 class Units:
@@ -53,13 +54,13 @@ class Units:
         """Let targets into the moments."""
         self._standardizer.learn(self._frame, targets[:, None], weights if weights.size else None)
 
-    def retake(self, learner: Learner | Bank) -> None:
+    def retake(self, learner: Learner | Bank | SparseBank) -> None:
         """Take new units from the targets seen, and tell the belief in them."""
         before = self.current
         self.take()
         if self.current == before:
             return
-        if isinstance(learner, Bank):
+        if isinstance(learner, (Bank, SparseBank)):
             location, scale = self.current
             shift = (before[0] - location) / scale if self._has_intercept else 0.0
             learner.retell_targets(before[1] / scale, shift)

@@ -176,23 +176,26 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
 
 @borrowing_kernel
 def observe_noise(
-    noise: Vector, y: float, record: Vector, variance: float, blur: float, weight: float, tails: float
-) -> tuple[float, float, float]:
-    """Log density of a target by a member that learns the noise, which is learnt; step and spread of the weights.
+    noise: Vector, y: float, mean: float, degrees: float, variance: float, blur: float, weight: float, tails: float
+) -> tuple[float, float, float, float]:
+    """Log density of a target by a member that learns the noise, which is learnt; step, spread and what is kept of the
+    variance, as `bayou.numerics.sites.observe_move` has them.
 
     With heavy tails a target far away counts for less: by the precision that its noise is expected to have, given how
     far that is (as in the EM algorithm for Student's t, one step per target).
     """
-    error = y - record[MEAN]
+    error = y - mean
     spread = noise[1] / noise[0] * (1.0 + variance + blur)
-    value = log_student(error, spread, 0.5 * record[DEGREES])
+    value = log_student(error, spread, 0.5 * degrees)
     precision = weight / (1.0 + blur)
     if tails < math.inf:
         precision *= (tails + 1.0) / (tails + error * error / spread)
     kept = 1.0 / (1.0 + precision * variance)
     noise[0] += 0.5 * weight
     noise[1] += 0.5 * error * error * precision * kept
-    return value, error * precision * kept, precision * kept
+    if tails < math.inf:  # else targets that repeat themselves would leave nothing of it for the next that does not
+        noise[1] = max(noise[1], LEAST_NOISE * noise[0])
+    return value, error * precision * kept, precision * kept, kept
 
 
 @borrowing_kernel
@@ -230,8 +233,9 @@ def learn_member(
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
     if plan.keeps[m] >= 0.0:
         weight *= no_jump(belief, plan, m, y, record)
-        value, step, spread = observe_noise(belief.noise[m], y, record, variance, blur, weight, plan.tails[m])
-        if plan.tails[m] < math.inf or plan.jump[m] >= 0:  # else targets that repeat themselves would leave nothing
+        said = record[MEAN], record[DEGREES], variance, blur
+        value, step, spread, _ = observe_noise(belief.noise[m], y, *said, weight, plan.tails[m])
+        if plan.jump[m] >= 0:  # as of those with tails
             belief.noise[m, 1] = max(belief.noise[m, 1], LEAST_NOISE * belief.noise[m, 0])
     else:
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayou.contracts import Array, Matrix, Vector
-from bayou.numerics.chains import FAINTEST, share_out, weigh
+from bayou.numerics.chains import FAINTEST, share_out, weigh, weigh_by
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
+from bayou.numerics.short_squares import take_back
 from bayou.numerics.sites import observe_move, pieces
 from bayou.numerics.squares import absorb, direct, expected
 
@@ -59,10 +60,16 @@ class CalibrationRoom(NamedTuple):
 
 
 @borrowing_kernel
+def bounded(probability: float) -> float:
+    """No nearer to 0 and 1 than is believed."""
+    return min(max(probability, UTMOST), 1.0 - UTMOST)
+
+
+@borrowing_kernel
 def log_odds(probability: float) -> float:
     """Of what was given, within bounds."""
-    bounded = min(max(probability, UTMOST), 1.0 - UTMOST)
-    return math.log(bounded / (1.0 - bounded))
+    within = bounded(probability)
+    return math.log(within / (1.0 - within))
 
 
 @borrowing_kernel
@@ -77,14 +84,6 @@ def lay_out(knots: Vector, odds: float, trail: Vector, x: Vector) -> None:
     x[at], x[at + 1] = 1.0 - along, along
     for j in range(trail.size):
         x[knots.size + j] = trail[j]
-
-
-@borrowing_kernel
-def forget(covariance: Vector, prior: Vector, share: float) -> None:
-    """Let a share of the covariance be that of the prior again; both are positive definite, and so is the sum."""
-    if share > 0.0:
-        for j in range(prior.size):
-            covariance[j] += share * (prior[j] - covariance[j])
 
 
 @borrowing_kernel
@@ -131,9 +130,9 @@ def learn(
     share_out(belief.chains, plan.switching, room.shares)
     absorb_all(belief, plan, kernels, params, probability, y, weight, trail, room)
     for m in range(last):
-        total += room.shares[m] * math.exp(room.values[m])
+        total += room.shares[m] * room.values[m]
     total += room.shares[last] * (probability if y > 0.0 else 1.0 - probability)
-    weigh(belief.chains, plan.switching, room.values, weight)
+    weigh_by(belief.chains, plan.switching, room.values, weight)
     leave_trail(belief.trail, probability, y)
     return total if y > 0.0 else 1.0 - total
 
@@ -150,7 +149,11 @@ def absorb_all(
     trail: Vector,
     room: CalibrationRoom,
 ) -> None:
-    """Let every member absorb a target and forget a little; what each gave to it is left in the values, as a log."""
+    """Let every member absorb a target and forget a little; what each gave to it is left in the values.
+
+    To forget is to let a share of the covariance be that of the prior again; both are positive definite, and so is
+    their sum.
+    """
     odds, last = log_odds(probability), plan.size.size
     lay_out(plan.knots, odds, trail, room.x)
     for m in range(last):
@@ -158,10 +161,14 @@ def absorb_all(
         x, covariance = room.x[:size], belief.covariance[m, : size * size]
         variance = direct(covariance, x, room.direction)
         mean = plan.begins[m] * odds + expected(belief.mean[m, :size], x)
-        room.values[m], step, spread, _ = observe_move(kernels, params, y, mean, variance, 0.0, weight)
-        absorb(belief.mean[m, :size], covariance, room.direction, step, spread)
-        forget(covariance, plan.prior[m, : size * size], plan.forgets[m])
-    room.values[last] = -math.log1p(math.exp(-y * odds))
+        value, step, spread, _ = observe_move(kernels, params, y, mean, variance, 0.0, weight)
+        room.values[m] = math.exp(value)
+        if plan.forgets[m] > 0.0:  # members have more features than `LEAST`
+            prior, share = plan.prior[m, : size * size], plan.forgets[m]
+            take_back(covariance, belief.mean[m, :size], room.direction, size, step, spread, prior, share)
+        else:
+            absorb(belief.mean[m, :size], covariance, room.direction, step, spread)
+    room.values[last] = bounded(probability) if y > 0.0 else 1.0 - bounded(probability)
 
 
 @borrowing_kernel

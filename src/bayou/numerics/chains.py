@@ -40,6 +40,19 @@ def weigh(chains: Matrix, switching: Vector, values: Vector, weight: float) -> N
 
 
 @borrowing_kernel
+def weigh_by(chains: Matrix, switching: Vector, given: Vector, weight: float) -> None:
+    """The same by what members gave itself, of which some is above zero, and not by its log."""
+    best = 0.0
+    for m in range(given.size):
+        best = max(best, given[m])
+    per_best = 1.0 / best
+    for m in range(given.size):
+        share = given[m] * per_best
+        given[m] = share if weight == 1.0 else share**weight
+    multiply(chains, switching, given)
+
+
+@borrowing_kernel
 def given_beside(values: Vector, shares: Vector, best: float, weight: float) -> float:
     """What all gave to a target, by what the best gave; left in the values, what each member is multiplied by."""
     total = 0.0

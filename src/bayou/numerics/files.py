@@ -19,8 +19,14 @@ STANDARD_INPUT = "-"
 class Piped(io.RawIOBase):
     """Bytes that come once, front to back, and can be looked at before they are read: standard input, a socket."""
 
-    def __init__(self, stream: Any, name: str = "standard input") -> None:
-        self.stream, self.name, self._ahead = stream, name, b""
+    def __init__(self, stream: Any, name: str = "standard input", owns: bool = False) -> None:
+        self.stream, self.name, self._ahead, self._owns = stream, name, b"", owns
+
+    def close(self) -> None:
+        """The stream, too, where it was opened for this alone."""
+        if self._owns:
+            self.stream.close()
+        super().close()
 
     def __str__(self) -> str:
         return self.name
@@ -109,6 +115,8 @@ def files(source: Source, endings: Sequence[str]) -> list[Any]:
     path = Path(source)
     if path.is_file():
         return [path]
+    if is_piped(path):
+        return [Piped(path.open("rb"), str(path), owns=True)]
     if path.is_dir():
         inside = (file for file in path.rglob("*") if file.name.endswith(tuple(endings)) and file.is_file())
         found = [file for file in inside if not any(_is_hidden(part) for part in file.relative_to(path).parts)]
@@ -117,8 +125,16 @@ def files(source: Source, endings: Sequence[str]) -> list[Any]:
         found = [Path(file) for file in matches if Path(file).is_file()]
     if not found:
         kinds = ", ".join(endings if len(endings) <= MOST_TOLD else [*endings[:MOST_TOLD], "..."])
-        raise StreamError(f"`path` must name a file, a folder of files ({kinds}) or a pattern; got {str(path)!r}.")
+        what = "" if path.exists() else ", which is not there"
+        raise StreamError(
+            f"`path` must name a file, a folder of files ({kinds}) or a pattern; got {str(path)!r}{what}."
+        )
     return sorted(found)
+
+
+def is_piped(source: Any) -> bool:
+    """Whether a path is that of a pipe, which can be read once: as a shell's ``<(zcat rows.csv.gz)``."""
+    return isinstance(source, str | os.PathLike) and Path(source).is_fifo()
 
 
 def no_rows(source: Any, n_skipped: int = 0) -> StreamError:

@@ -13,6 +13,8 @@ from bayou.numerics.hashed_rows import (
     COLUMNS,
     COUNT,
     ENTRIES,
+    FULL,
+    MARK,
     N_COUNTS,
     REPORT,
     ROWS,
@@ -140,6 +142,24 @@ class HashedNames:
             times = self.noticed.cells[columns] >> COUNT
             kept = np.sort(np.argsort(times, kind="stable")[-max(int(KEPT * self.capacity), 1) :])
             self._names = {int(column): self._names[int(column)] for column in columns[kept]}
+
+    def joined(self, other: HashedNames) -> HashedNames:
+        """What is known of the names of both, of whom each has met rows of its own."""
+        both = HashedNames.from_state(self.to_state())
+        mine, theirs = self.noticed.cells, other.noticed.cells
+        differ = (mine != 0) & (theirs != 0) & ((mine ^ theirs) & np.uint32(MARK) != 0)
+        marks = np.where(mine != 0, mine & np.uint32(MARK), theirs & np.uint32(MARK))
+        shared = (mine | theirs) & SHARED | np.where(differ, SHARED, np.uint32(0))
+        times = np.minimum((mine >> COUNT) + (theirs >> COUNT), FULL)
+        both.noticed.cells[...] = times << COUNT | shared | marks
+        counts = both.noticed.counts
+        counts[...] += other.noticed.counts
+        counts[COLUMNS], counts[SHARED_COLUMNS] = np.count_nonzero(times), np.count_nonzero(shared)
+        counts[SHARED_ENTRIES] += int((theirs >> COUNT)[differ & (theirs & SHARED == 0)].sum())
+        for column, names in other._names.items():
+            for name in names:
+                both.remember(column, name)
+        return both
 
     def belong_to(self, spec: Any) -> None:
         """Serve a spec; raises if its keys are others than those that were met so far."""

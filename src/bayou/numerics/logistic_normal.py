@@ -46,10 +46,10 @@ LEAN, NARROW = 0.004, 0.04
 
 
 def _hermite(n: int) -> tuple[float, Matrix]:
-    """Weight of the point at the mean, then place and weight of the others on one side of it."""
+    """Weight of the point at the mean, then square of the place and weight of the others on one side of it."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     weights = weights / weights.sum()
-    return float(weights[n // 2]), np.stack([nodes[n // 2 + 1 :], weights[n // 2 + 1 :]], axis=1)
+    return float(weights[n // 2]), np.stack([nodes[n // 2 + 1 :] ** 2, weights[n // 2 + 1 :]], axis=1)
 
 
 MIDDLE_OF_FIVE, FIVE = _hermite(5)
@@ -147,25 +147,38 @@ def logistic_normal(mean: float, variance: float) -> tuple[float, float, float]:
 
 @kernel
 def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
-    """The same by Gauss and Hermite's rule, relative to p at the mean so that unlikely targets keep their digits."""
-    deviation = math.sqrt(variance)
+    """The same by Gauss and Hermite's rule, relative to p at the mean so that unlikely targets keep their digits.
+
+    Two points at the same distance from the mean are summed in closed form, by p and 1 - p at the mean, and what
+    exp(distance) + exp(-distance) is above 2.
+    """
     pairs, middle = (FIVE, MIDDLE_OF_FIVE) if variance < LEAN else (NINE, MIDDLE_OF_NINE)
     tail = math.exp(-mean)
-    per_right = 1.0 + tail
-    at_mean = right = 1.0 / per_right
+    right = 1.0 / (1.0 + tail)
     wrong = tail * right
-    total, first, second = middle, middle * wrong, middle * wrong * (wrong - right)
+    both, tilt = right * wrong, right - wrong
+    total, first, second = middle, middle, -middle * tilt
     for i in range(pairs.shape[0]):
-        factor = math.exp(deviation * pairs[i, 0])
-        for below in (tail * factor, tail / factor):  # exp(-f) on either side of the mean
-            right = 1.0 / (1.0 + below)
-            wrong = below * right
-            weight = pairs[i, 1] * (right * per_right)
-            total += weight
-            first += weight * wrong
-            second += weight * wrong * (wrong - right)
+        above, weight = _above_two(variance * pairs[i, 0]), pairs[i, 1]
+        per_spread = 1.0 / (1.0 + both * above)
+        weight *= per_spread
+        total += weight * (2.0 + wrong * above)
+        weight *= per_spread
+        first += weight * (2.0 + (1.0 - 2.0 * both) * above)
+        weight *= per_spread * tilt
+        second += weight * (both * (6.0 + above) * above - 2.0 - above)
     per_total = 1.0 / total
-    return min(math.log(total * at_mean), 0.0), first * per_total, second * per_total
+    return min(math.log(total * right), 0.0), wrong * first * per_total, wrong * second * per_total
+
+
+@kernel
+def _above_two(squared: float) -> float:
+    """exp(d) + exp(-d) - 2, for squares of d below 1: the error is below a rounding."""
+    series = 1.0 + squared * (1.0 / 182.0) * (1.0 + squared * (1.0 / 240.0))
+    series = 1.0 + squared * (1.0 / 90.0) * (1.0 + squared * (1.0 / 132.0) * series)
+    return squared * (
+        1.0 + squared * (1.0 / 12.0) * (1.0 + squared * (1.0 / 30.0) * (1.0 + squared * (1.0 / 56.0) * series))
+    )
 
 
 @kernel

@@ -75,7 +75,8 @@ def _plain_along(C: Vector, x: Vector, size: int, direction: Vector) -> float:
     return float(direction[:size] @ x[:size])
 
 
-def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: Any, spread: Any) -> None:
+def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: Any, spread: Any, *back: Any) -> None:
+    """``back`` is nothing, or another matrix and the share of it that C takes on."""
     step, taken = to.everywhere(step), to.minus(to.everywhere(spread))
 
     def columns(begin: Any, places: list[Any], nothing: list[Any]) -> Sequence[Any]:
@@ -84,13 +85,20 @@ def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: 
         moved = [to.multiply_add(step, part, to.load(mean, place)) for part, place in zip(along, places, strict=True)]
         for value, place in zip(moved, places, strict=True):
             to.store(value, mean, place)
+        firsts = [to.less(begin, place) for place in places] if back else []
+        shares = [to.from_lane(first, to.everywhere(back[1])) for first in firsts]
 
         def row(i: Any, _: list[Any]) -> Sequence[Any]:
             factor, start = to.spread(direction, i), to.times(i, size)
             here = [to.plus(start, place) for place in places]
             old = [to.load(C, place) for place in here]
-            for part, value, place in zip(along, old, here, strict=True):
-                to.store(to.multiply_add(taken, to.product(factor, part), value), C, place)
+            new = [
+                to.multiply_add(taken, to.product(factor, part), value) for part, value in zip(along, old, strict=True)
+            ]
+            for v, share in enumerate(shares):
+                new[v] = to.multiply_add(share, to.sum(to.load(back[0], here[v]), to.minus(new[v])), new[v])
+            for value, place in zip(new, here, strict=True):
+                to.store(value, C, place)
             return []
 
         to.loop(size, [], row)
@@ -105,8 +113,17 @@ def _plain_take(C: Vector, mean: Vector, direction: Vector, size: int, step: flo
     C[: size * size] -= spread * np.multiply.outer(along, along).ravel()
 
 
+def _plain_take_back(
+    C: Vector, mean: Vector, direction: Vector, size: int, step: float, spread: float, prior: Vector, share: float
+) -> None:
+    _plain_take(C, mean, direction, size, step, spread)
+    C[: size * size] += share * (prior[: size * size] - C[: size * size])
+
+
 # From LEAST features on:
 # direction = C x; returns x' C x. Of two features next to each other that are both zero, rows of C are not looked at.
 along = written(_write_along, _plain_along, returns=1)
 # mean += step * direction, C -= spread * direction direction', and C stays symmetric to the last bit
 take = written(_write_take, _plain_take)
+# the same, then C += share * (prior - C), while it is in registers
+take_back = written(_write_take, _plain_take_back)

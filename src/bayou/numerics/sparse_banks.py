@@ -15,36 +15,46 @@ from numpy.typing import NDArray
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.bank_belief import DEGREES, MEAN, NOISE, VALUE, VARIANCE
+from bayou.numerics.bank_weights import FIRST_NOISE
+from bayou.numerics.banks import fade, observe_noise
 from bayou.numerics.chains import FAINTEST, given_beside, multiply, share_out
 from bayou.numerics.instructions import prefetch
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces, smallest_variance
+from bayou.numerics.student_t import log_student
 
 SMALLEST = -1e6  # log probability that a member gives to a target
+FARTHEST = 1e15  # in units of targets: what is further from what a member expects moves it as if it were so far
+LEAST_NOISE = 1e-12  # squared units: about what single precision leaves of a latent
 AHEAD = 4  # rows for which memory is asked before they come
 
 
 class SparseBankBelief(NamedTuple):
     """All that is learnt: ``weights`` (d, 2, m), means and variances; the row that had a weight last, ``seen`` (d,), of
-    how many, ``steps`` (1,); and ``chains`` (k, m), which sum to one.
+    how many, ``steps`` (1,); ``chains`` (k, m), which sum to one; and ``noise`` (m, 2), shape and rate of those who
+    learn it, whose variances are in units of it.
     """
 
     weights: Array
     seen: NDArray[np.int64]
     steps: NDArray[np.int64]
     chains: Matrix
+    noise: Matrix
 
 
 class SparseBankPlan(NamedTuple):
     """What members differ in: prior variances, what is gained of them per row, and the rates at which they switch. A
-    ``constant`` that is not 0 is the last feature of every row.
+    ``constant`` that is not 0 is the last feature of every row; ``keeps`` and ``tails`` (m,) are those of
+    `bayou.numerics.bank_belief.BankPlan`.
     """
 
     ceiling: Array
     walk: Array
     switching: Vector
     constant: float
+    keeps: Vector
+    tails: Vector
 
 
 class SparseBankRoom(NamedTuple):
@@ -136,9 +146,84 @@ def move_row(
 
 
 @borrowing_kernel
-def note(room: SparseBankRoom, m: int, record: Vector) -> None:
-    """Write down what a member says of a row."""
-    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = room.mean[m], room.variance[m], 1.0, math.inf
+def noise_now(belief: SparseBankBelief, plan: SparseBankPlan, m: int, steps: int) -> tuple[float, float]:
+    """What a member believes of the noise, a row later if there are ``steps``, and its degrees of freedom."""
+    if plan.keeps[m] < 0.0:
+        return 1.0, math.inf
+    shape = belief.noise[m, 0]
+    known = shape - FIRST_NOISE[0]
+    if steps > 0:
+        known *= plan.keeps[m]
+    return belief.noise[m, 1] / shape, 1.0 / (0.5 / (FIRST_NOISE[0] + known) + 1.0 / plan.tails[m])
+
+
+@borrowing_kernel
+def note_row(belief: SparseBankBelief, plan: SparseBankPlan, room: SparseBankRoom, record: Matrix) -> None:
+    """Write down what all members say of the next row."""
+    for m in range(room.values.size):
+        record[m, MEAN], record[m, VARIANCE] = room.mean[m], room.variance[m]
+        record[m, NOISE], record[m, DEGREES] = noise_now(belief, plan, m, 1)
+
+
+@borrowing_kernel
+def observe_number(
+    belief: SparseBankBelief,
+    plan: SparseBankPlan,
+    m: int,
+    y: float,
+    weight: float,
+    learns: int,
+    first: int,
+    room: SparseBankRoom,
+) -> tuple[float, float, float, float]:
+    """What `observe_move` gives, of a member that learns the noise, which is learnt; it fades once per row."""
+    noise, mean, variance = belief.noise[m], float(room.mean[m]), float(room.variance[m])
+    shape, rate = noise[0], noise[1]
+    _, degrees = noise_now(belief, plan, m, first)
+    if first > 0 and plan.keeps[m] < 1.0:
+        fade(noise, plan.keeps[m])
+    near = min(max(y, mean - FARTHEST), mean + FARTHEST)
+    value, step, spread, kept = observe_noise(noise, near, mean, degrees, variance, 0.0, weight, plan.tails[m])
+    noise[1] = max(noise[1], LEAST_NOISE * noise[0])
+    if not learns:
+        noise[0], noise[1] = shape, rate
+    return value, step, spread, kept
+
+
+@borrowing_kernel
+def observe_numbers(
+    belief: SparseBankBelief,
+    plan: SparseBankPlan,
+    y: float,
+    weight: float,
+    learns: int,
+    first: int,
+    room: SparseBankRoom,
+) -> bool:
+    """The same as `observe_row`, of members that learn the noise."""
+    for m in range(room.values.size):
+        if not abs(float(room.mean[m])) + float(room.variance[m]) < math.inf:
+            return False
+    for m in range(room.values.size):
+        value, step, spread, kept = observe_number(belief, plan, m, y, weight, learns, first, room)
+        room.step[m], room.spread[m], room.kept[m] = step, spread, kept
+        if first > 0:
+            room.values[m] = value if value > SMALLEST else SMALLEST
+    return True
+
+
+@borrowing_kernel
+def observe_row(kernels: Any, params: Matrix, y: float, weight: float, first: int, room: SparseBankRoom) -> bool:
+    """What the sites of all members do; what each gave to the target, the first time. Whether latents are finite."""
+    for m in range(room.values.size):
+        mean, variance = float(room.mean[m]), float(room.variance[m])
+        if not abs(mean) + variance < math.inf:
+            return False
+        value, step, spread, kept = observe_move(kernels[m], params[m], y, mean, variance, 0.0, weight)
+        room.step[m], room.spread[m], room.kept[m] = step, spread, kept
+        if first > 0:
+            room.values[m] = value if value > SMALLEST else SMALLEST
+    return True
 
 
 @borrowing_kernel
@@ -157,10 +242,15 @@ def predict_sparse_bank(
     now = belief.steps[0] + 1
     for n in range(starts.size - 1):
         sum_row(belief, plan, columns, values, starts[n], starts[n + 1], now, 0, room)
+        note_row(belief, plan, room, record[n])
         for m in range(room.values.size):
-            note(room, m, record[n, m])
-            given = record[n, m, MEAN], record[n, m, VARIANCE], params[m]
-            record[n, m, VALUE] = call_log_evidence(kernels[m], kernels[m], 1.0, *given)[0]
+            said = record[n, m]
+            if plan.keeps[m] >= 0.0:
+                spread = said[NOISE] * (1.0 + said[VARIANCE])
+                said[VALUE] = log_student(1.0 - said[MEAN], spread, 0.5 * said[DEGREES])
+            else:
+                given = said[MEAN], said[VARIANCE], params[m]
+                said[VALUE] = call_log_evidence(kernels[m], kernels[m], 1.0, *given)[0]
     share_out(belief.chains, plan.switching, room.shares)
 
 
@@ -195,25 +285,26 @@ def learn_sparse_bank(
                 prefetch(belief.weights, columns[k] * 2 * room.values.size)
         share_out(belief.chains, plan.switching, room.shares)
         now, learns = belief.steps[0] + 1, int(weight > 0.0)
-        best = SMALLEST
+        told = n < record.shape[0]
+        part = max(weight, 1e-9) / count
         for piece in range(count):
             sum_row(belief, plan, columns, values, starts[n], starts[n + 1], now, learns, room)
-            for m in range(members):
-                mean, variance = float(room.mean[m]), float(room.variance[m])
-                if not abs(mean) + variance < math.inf:
-                    return n
-                value, step, spread, kept = observe_move(
-                    kernels[m], params[m], targets[n], mean, variance, 0.0, max(weight, 1e-9) / count
-                )
-                room.step[m], room.spread[m], room.kept[m] = step, spread, kept
-                if piece == 0:
-                    room.values[m] = value if value > SMALLEST else SMALLEST
-                    best = max(best, room.values[m])
-                    if n < record.shape[0]:
-                        note(room, m, record[n, m])
-                        record[n, m, VALUE], shares[n, m] = room.values[m], room.shares[m]
+            if told and piece == 0:
+                note_row(belief, plan, room, record[n])
+            first = int(piece == 0)
+            if plan.keeps[0] >= 0.0:
+                finite = observe_numbers(belief, plan, targets[n], part, learns, first, room)
+            else:
+                finite = observe_row(kernels, params, targets[n], part, first, room)
+            if not finite:
+                return n
             if learns:
                 move_row(belief, plan, columns, values, starts[n], starts[n + 1], room)
+        best = SMALLEST
+        for m in range(members):
+            best = max(best, room.values[m])
+            if told:
+                record[n, m, VALUE], shares[n, m] = room.values[m], room.shares[m]
         evidence[n] = best + math.log(max(given_beside(room.values, room.shares, best, weight), FAINTEST))
         if learns:
             multiply(belief.chains, plan.switching, room.values)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayou.contracts import Matrix, SparseRows, State
-from bayou.errors import InvalidFeatures, ModelFileError
+from bayou.errors import InvalidFeatures, ModelFileError, StreamError
 from bayou.numerics.hashing import FIRST, SECOND, SHIFT
 from bayou.numerics.sparse_rows import in_full
 from bayou.numerics.sparse_table import BY_INDEX, BY_NAME, SparseTable
@@ -65,6 +65,33 @@ class SparseLayout:
         other.names = list(self.names)
         other._admit(rows, table)
         return other
+
+    def joined(self, other: SparseLayout) -> tuple[SparseLayout, NDArray[np.intp]]:
+        """This layout with the columns that another has, too; and where those of the other lie in it."""
+        if (self.by, self.pairs, self.hashed) != (other.by, other.pairs, other.hashed):
+            raise StreamError("rows must be laid out alike: of one format, with the same pairs of namespaces.")
+        both = copy(self)
+        both.names, both.known_names = list(self.names), other.known_names | self.known_names
+        if self.hashed:
+            return both, np.zeros(0, dtype=np.intp)
+        if not self.has_buckets:
+            fresh = np.flatnonzero(self._places(other.keys) < 0)
+            kept = fresh[: MOST_DENSE - len(self.keys)]
+            both.keys = np.concatenate([self.keys, other.keys[kept]])
+            both.names += [other.names[place] for place in kept.tolist()]
+            both.has_buckets = other.has_buckets or kept.size < fresh.size
+            if both.has_buckets:
+                both.names += [f"others #{bucket}" for bucket in range(BUCKETS)]
+            both._index()
+        places = both._places(other.keys)
+        places = np.where(places >= 0, places, both._bucket(other.keys))
+        if other.has_buckets:
+            places = np.concatenate([places, len(both.keys) + np.arange(BUCKETS)])
+        return both, places.astype(np.intp)
+
+    def _bucket(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The column that a key shares with others."""
+        return len(self.keys) + (_mixed(keys) % np.uint64(BUCKETS)).astype(np.int64)
 
     def _admit(self, rows: SparseTable, table: SparseTable) -> None:
         fresh = rows.keys[self._places(rows.keys) < 0]
@@ -129,8 +156,7 @@ class SparseLayout:
         rows = self.expanded(table)
         places = self._places(rows.keys)
         if self.has_buckets:
-            shared = len(self.keys) + (_mixed(rows.keys) % np.uint64(BUCKETS)).astype(np.int64)
-            places = np.where(places >= 0, places, shared)
+            places = np.where(places >= 0, places, self._bucket(rows.keys))
         columns, values = np.maximum(places, 0).astype(np.int32), np.where(places >= 0, rows.values, 0.0)
         full = in_full(SparseRows(rows.starts, columns, values, max(len(self.names), 1)))
         return full[:, : len(self.names)]

@@ -142,6 +142,8 @@ class TableLayout:
         both.names, both.buckets = list(self.names), dict(self.buckets)
         both.categories = {name: dict(known) for name, known in self.categories.items()}
         places = np.arange(len(other.names))
+        if self.hashed:
+            return both, places
         for name, source, number in self._categories():
             known = both.categories.setdefault(name, {})
             for value, place in other.categories.get(name, {}).items():

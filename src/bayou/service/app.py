@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from bayou import __version__
-from bayou.service import routes_models, routes_rows, schemas
+from bayou.service import routes_models, routes_rows, routes_v2, schemas
 from bayou.service.dashboard import routes as routes_dashboard
 from bayou.service.http import add_problems, answered, gives
 from bayou.service.hub import Hub
@@ -26,6 +26,7 @@ READ_BY_ROUTES = (
     schemas.Feedback,
     schemas.KeepVersion,
     schemas.RollBack,
+    schemas.Infer,
 )
 
 
@@ -61,6 +62,7 @@ def create_app(
     add_problems(app)
     app.include_router(routes_rows.router)
     app.include_router(routes_models.router)
+    app.include_router(routes_v2.router)
     app.include_router(routes_dashboard.router)
 
     @app.get("/v2/health/live", responses=gives(Ready), tags=["health"])

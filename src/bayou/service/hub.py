@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from bayou.errors import ModelFileError
-from bayou.service.errors import Conflict, NotFound, Unusable
-from bayou.service.events import FEEDBACK, LEARN, ROLL_BACK, Event
+from bayou.errors import BayouError, ModelFileError
+from bayou.service.errors import Conflict, NotFound, TooLarge, Unusable
+from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event
 from bayou.service.lane import Job, Lane, restored
 from bayou.service.limits import MOST_KEYS, MOST_MODELS, MOST_VERSIONS
 from bayou.service.predictions import Predicted, Predictions
@@ -25,7 +25,7 @@ from bayou.service.store import Position, Store, Version
 from bayou.service.turns import Told, Turns, nobody, nothing
 
 Answer = Callable[[ServedModel, Applied], bytes]
-STATUS_EVERY = 0.4  # seconds
+STATUS_EVERY, PATIENCE = 0.4, 1.0  # seconds
 
 
 class Hub:
@@ -41,6 +41,7 @@ class Hub:
         self._offsets: dict[int, dict[str, Position]] = {}
         self._reading: set[tuple[int, str]] = set()  # sources of which rows are on their way
         self._statuses: dict[str, tuple[float, asyncio.Future[dict[str, Any]]]] = {}
+        self._latest: dict[str, dict[str, Any]] = {}
         self.ready, self.watchers = False, 0
         self.following: dict[str, list[Callable[[], dict[str, Any]]]] = {}  # what followers tell, by model
 
@@ -105,6 +106,7 @@ class Hub:
         lane = self.lane(name)
         del self.lanes[name]
         self._statuses.pop(name, None)
+        self._latest.pop(name, None)
         while lane.running:
             await asyncio.sleep(0.005)
         lane.deleted = True
@@ -187,7 +189,15 @@ class Hub:
             "following": [tell() for tell in self.following.get(lane.name, [])],
         }
         found: dict[str, Any] = mine | orjson.loads(told)
+        self._latest[lane.name] = found
         return found
+
+    async def latest_status(self, name: str) -> dict[str, Any] | None:
+        """The same, or what was told last where a model is busy for longer than whoever asks will wait."""
+        try:
+            return await asyncio.wait_for(self.status(name), PATIENCE)
+        except Exception:  # one model that cannot be told does not keep others from it
+            return self._latest.get(name)
 
     async def keep_version(self, name: str, label: str | None) -> Told:
         """Keep the state as it is now."""
@@ -244,7 +254,7 @@ class Hub:
 
     def _answered(self, lane: Lane, key: str) -> bytes:
         answer = self.store.answer(lane.id, key)
-        if answer is None:
+        if not answer:
             raise Conflict(f"the key {key!r} was answered, and the answer is no longer kept.")
         return answer
 
@@ -264,12 +274,27 @@ def imported(data: bytes) -> ServedModel:
     """A model of a file, with settings as the file has them; nothing waits for a label here."""
     try:
         served = ServedModel.of_bytes(None, data)
+    except MemoryError:
+        raise TooLarge("the model of the file must fit into memory; it does not.") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"the file is not of a model that can be served: {error!r:.100}.") from error
     served.pending.clear()
     if served.model.estimator is not None:
         served.model.estimator.forecasts.waiting.clear()
+    _try(served.to_bytes())
     return served
+
+
+def _try(data: bytes) -> None:
+    """Raise unless a copy of a model says what it will be asked: a file may hold what no model comes to by learning."""
+    try:
+        served = ServedModel.of_bytes(None, data)
+        orjson.dumps([status(served), served.predict([{}])])
+        if served.model.begun:
+            served.apply(served.seq + 1, Event(ISSUE, time.time(), {"rows": [{}]}))
+            served.to_bytes()
+    except (ArithmeticError, AttributeError, BayouError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"the model of the file cannot be asked: {error!r:.100}.") from error
 
 
 def _said(lane: Lane, served: ServedModel, applied: Applied) -> bytes:

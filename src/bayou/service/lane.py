@@ -11,13 +11,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from bayou.errors import BayouError
 from bayou.estimators.forecasts import Forecasts
 from bayou.service.committer import Committer, Entry
 from bayou.service.errors import NOT_STORED, HalfDone, NotStored, Refused
-from bayou.service.events import Event
+from bayou.service.events import ISSUE, Event
+from bayou.service.limits import INLINE_ISSUED, MOST_JOURNAL
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Answered, Batch, Journalled, Position, Store, Version
 
@@ -46,6 +48,12 @@ class Job(NamedTuple):
     epoch: int = 0  # of the lane, when it came
     look: Callable[[ServedModel], bytes] | None = None
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it takes next to no time."""
+        event = self.event
+        return event is not None and event.kind == ISSUE and len(event.body["rows"]) <= INLINE_ISSUED
+
 
 class Lane:
     """A model of the hub, with what waits for it."""
@@ -55,6 +63,7 @@ class Lane:
         self.served, self._store, self._committer = served, store, committer
         self.lock = threading.Lock()  # of the live model
         self.queue: deque[Job] = deque()
+        self.waiting = 0  # of the queue, those that are not small
         self.asked: dict[bool, list[Any]] = {False: [], True: []}  # predictions that are made together, next
         self.running = self.deleted = False
         self.epoch = 0  # grows when what was applied could not be written: whoever came before is refused
@@ -87,6 +96,7 @@ class Lane:
                 self.queue.append(job)
             else:
                 self.queue.appendleft(job)
+            self.waiting += not job.is_small
             if self.running:
                 return
             self.running = True
@@ -105,7 +115,8 @@ class Lane:
     def wants_version(self) -> bool:
         """Whether the journal has become longer than is good."""
         count, rows, size = self._since
-        return rows > MOST_REPLAYED or (count > LEAST_ROWS and size > max(self._size, 2**20))
+        is_long = rows > MOST_REPLAYED or (count > LEAST_ROWS and size > max(self._size, 2**20))
+        return is_long or size > max(4 * self._size, MOST_JOURNAL)
 
     # --- applied by a thread
 
@@ -119,6 +130,7 @@ class Lane:
                     self.running = False
                     return
                 job = self.queue.popleft()
+                self.waiting -= not job.is_small
             try:
                 self._do(job)
             except BaseException as error:
@@ -149,8 +161,8 @@ class Lane:
                 self._put(job, applied)
             self.rate.add(applied.rows)
         if self.wants_version() and job.back_to is None:
-            with self.lock:
-                self._put_version(job._replace(done=_nobody, version=None))
+            with self.lock, suppress(BayouError):  # the journal is kept, and so nothing is lost
+                self._put_version(Job(0, None, _nothing, _nobody, epoch=job.epoch))
 
     def _check_epoch(self, job: Job) -> None:
         if self.broken or job.epoch != self.epoch:
@@ -185,6 +197,13 @@ class Lane:
 
     def _put(self, job: Job, applied: Applied) -> None:
         """Have what was applied written."""
+        try:
+            self._put_row(job, applied)
+        except BaseException:  # it was applied, and nobody will write it
+            self.give_up()
+            raise
+
+    def _put_row(self, job: Job, applied: Applied) -> None:
         row = self.row_of(job, applied.rows)
         version = self._new_version(job.version) if job.back_to is not None else None
         answer = job.answer(self.served, applied)
@@ -205,9 +224,12 @@ class Lane:
         self._since = count + 1, rows + row.rows, size + len(row.body)
 
     def _new_version(self, label: str | None) -> tuple[Version, bytes]:
+        """What the journal is given up for: hence it is read back before."""
+        self._since = (0, 0, 0)
         state = self.served.to_bytes()
+        ServedModel.of_bytes(self.served.settings, state)
         self.version += 1
-        self._since, self._size = (0, 0, 0), len(state)
+        self._size = len(state)
         told = Version(self.version, self.served.seq, time.time(), label, self.served.model.n_rows, len(state))
         return told, state
 
@@ -293,6 +315,10 @@ def replay(served: ServedModel, row: Journalled) -> None:
         served.apply(row.seq, Event.of(row.kind, row.at, row.body))
     except BayouError:  # as it did when it came, written before it was applied
         served.seq = row.seq
+
+
+def _nothing(served: ServedModel, applied: Applied) -> bytes:
+    return b""
 
 
 def _nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:

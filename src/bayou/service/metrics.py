@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from bayou.service.errors import Refused
 from bayou.service.hub import Hub
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 DELAYS = (0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86_400.0, 7 * 86_400.0)
-VERB = ":predict"
+ASKED = re.compile("/v1/models/([^/]*):predict|/v2/models/([^/]*)/infer")
 GAUGES = {
     "state_bytes": "Bytes of the latest version.",
     "pending_labels": "Predictions that wait for their labels.",
@@ -32,6 +34,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.known: Collection[str] = ()  # other names would be labels without end
+        self._counted: set[tuple[str, str]] = set()
         self._requests = Counter(
             "bayou_predict_requests", "Requests for predictions.", ("model", "code"), registry=self._registry
         )
@@ -48,9 +51,12 @@ class Metrics:
 
     def seen(self, path: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        if path.endswith(VERB):
-            name = path[len("/v1/models/") : -len(VERB)]
-            self._requests.labels(name if name in self.known else "", str(status)).inc()
+        found = ASKED.fullmatch(path)
+        if found is not None:
+            name = found[1] or found[2]
+            labels = (name if name in self.known else "", str(status))
+            self._counted.add(labels)
+            self._requests.labels(*labels).inc()
             self._seconds.observe(seconds)
 
     def labelled(self, name: str, delays: Iterable[float]) -> None:
@@ -59,14 +65,19 @@ class Metrics:
         for delay in delays:
             each.observe(delay)
 
+    def forget(self, name: str) -> None:
+        """A model is no more, and its name no longer a label."""
+        with suppress(KeyError):
+            self._delays.remove(name)
+        for labels in [one for one in self._counted if one[0] == name]:
+            self._counted.remove(labels)
+            self._requests.remove(*labels)
+
     async def page(self, hub: Hub) -> bytes:
         """As Prometheus reads it."""
-        told = {}
-        for name in sorted(hub.lanes):
-            try:
-                told[name] = await hub.status(name)
-            except Refused:  # deleted meanwhile, or too much waits
-                continue
+        names = sorted(hub.lanes)
+        found = await asyncio.gather(*map(hub.latest_status, names))
+        told = {name: status for name, status in zip(names, found, strict=True) if status is not None}
         models = CollectorRegistry()
         models.register(_Models(told, {name: lane.rate.total for name, lane in hub.lanes.items()}))
         return generate_latest(self._registry) + generate_latest(models)
@@ -113,6 +124,6 @@ def _values(status: dict[str, Any]) -> dict[str, float | None]:
 def _expected(found: list[list[Any]] | None) -> float | None:
     """The mean of what is thought possible."""
     try:
-        return None if found is None else sum(float(value) * p for value, p in found)
+        return None if found is None else sum(float(value or 0.0) * p for value, p in found)  # none: no such noise
     except (TypeError, ValueError):
         return None

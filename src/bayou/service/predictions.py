@@ -14,7 +14,7 @@ from bayou.service.committer import Entry
 from bayou.service.errors import NOT_STORED, Conflict, NotStored
 from bayou.service.events import ISSUE, Event, prediction_id
 from bayou.service.lane import Job, Lane
-from bayou.service.limits import INLINE_ISSUED, INLINE_ROWS
+from bayou.service.limits import INLINE_ISSUED, INLINE_ROWS, MOST_QUEUED
 from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Batch
@@ -98,7 +98,7 @@ class Predictions:
         event = Event(ISSUE, time.time(), {"rows": rows})
         if lane.idle and len(rows) <= INLINE_ISSUED:
             return await self._issued_now(lane, event)
-        if lane.idle or not lane.copy.model.begun:
+        if lane.idle or not lane.copy.model.begun or len(lane.queue) > MOST_QUEUED:
             return await self._issued_in_turn(lane, event)
         return await self._issued_beforehand(lane, event)
 
@@ -129,9 +129,10 @@ class Predictions:
     async def _issued_beforehand(self, lane: Lane, event: Event) -> Predicted:
         """By what readers see; the event is written at once, and applied in its turn."""
         shown, ignored, version = await self._copied(lane, event.body["rows"])
-        self._turns.check_room(lane)
+        job = Job(0, event, nothing, nobody, written=True, epoch=lane.epoch)
+        self._turns.check_room(lane, job)
         seq, future, epoch = self._turns.next_seq(), self._turns.loop.create_future(), lane.epoch
-        job = Job(seq, event, nothing, nobody, written=True, epoch=epoch)
+        job = job._replace(seq=seq)
         done, row = self._turns.told(future), lane.row_of(job, 0)
         lane.count(row)
         entry = Entry(

@@ -29,6 +29,7 @@ def told_of(lane: Lane) -> dict[str, Any]:
     served = lane.served
     return {
         "name": lane.name,
+        "ready": served.model.layout is not None,
         "created": lane.created,
         "settings": served.settings.model_dump(),
         "task": served.model.task,
@@ -64,6 +65,7 @@ async def inspect(name: str, request: Request) -> Response:
 async def delete(name: str, request: Request) -> Response:
     """Forget a model and all that it learnt."""
     await hub_of(request).delete(name)
+    request.app.state.metrics.forget(name)
     return Response(status_code=204)
 
 

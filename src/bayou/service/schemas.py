@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
-from bayou.service.limits import LONGEST_VALUE, MOST_COLUMNS, MOST_ROWS
+from bayou.service.limits import LONGEST_NAME, LONGEST_VALUE, MOST_COLUMNS, MOST_ROWS
 from bayou.service.settings import ModelName, Settings
 
 VALUE = {
@@ -14,6 +14,7 @@ VALUE = {
 }
 ROW = {"type": "object", "additionalProperties": VALUE, "maxProperties": MOST_COLUMNS}
 Row = Annotated[Any, WithJsonSchema(ROW)]
+Value = Annotated[Any, WithJsonSchema(VALUE)]
 Scalar = Annotated[
     Any,
     WithJsonSchema(
@@ -76,6 +77,88 @@ class RollBack(Asked):
     """The version to go back to."""
 
     version: int = Field(ge=1, lt=2**53)
+
+
+class Tensor(BaseModel):
+    """A column, as the Open Inference Protocol has it: a value per row, null where it is missing."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
+    shape: Annotated[list[Annotated[int, Field(ge=0, le=MOST_ROWS)]], Field(min_length=1, max_length=2)]
+    datatype: Literal[
+        "BOOL",
+        "UINT8",
+        "UINT16",
+        "UINT32",
+        "UINT64",
+        "INT8",
+        "INT16",
+        "INT32",
+        "INT64",
+        "FP16",
+        "FP32",
+        "FP64",
+        "BYTES",
+    ]
+    data: Annotated[list[Value], Field(min_length=1, max_length=MOST_ROWS)]
+
+
+class Infer(BaseModel):
+    """A prediction as the Open Inference Protocol asks for it: a tensor per column, all with as many rows."""
+
+    id: Annotated[str, StringConstraints(max_length=LONGEST_NAME)] | None = None
+    inputs: Annotated[list[Tensor], Field(min_length=1, max_length=MOST_COLUMNS)]
+
+
+class TensorTold(BaseModel):
+    """What is said of each row; of probabilities, ``parameters`` has the classes."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    data: list[Any]
+    parameters: dict[str, Any] | None = None
+
+
+class Inferred(BaseModel):
+    """What was said of rows."""
+
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[TensorTold]
+
+
+class TensorAbout(BaseModel):
+    """What a column is, or what will be said."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+class About(BaseModel):
+    """A model, as the Open Inference Protocol tells of it."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorAbout]
+    outputs: list[TensorAbout]
+
+
+class ServerAbout(BaseModel):
+    """The server, as the Open Inference Protocol tells of it."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class ModelReady(BaseModel):
+    """Whether a model predicts."""
+
+    name: str
+    ready: bool
 
 
 class Classified(BaseModel):
@@ -161,6 +244,7 @@ class ModelTold(BaseModel):
     """A model: what it was asked to be, and what it found."""
 
     name: str
+    ready: bool
     created: float
     settings: Settings
     task: str

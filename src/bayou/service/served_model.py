@@ -11,14 +11,14 @@ import orjson
 
 from bayou.contracts import State
 from bayou.encoders import SparseEncoder
-from bayou.errors import BayouError, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.errors import BayouError, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.table_model import CLASSES, Learnt, TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import from_bytes, to_bytes
 from bayou.service.errors import HalfDone, NotFound
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
-from bayou.service.limits import INLINE_ROWS
+from bayou.service.limits import INLINE_ROWS, MOST_COLUMNS
 from bayou.service.quick_rows import quick_features
 from bayou.service.rows import Row, check_label, check_rows, names_of, table_of, unknown_names
 from bayou.service.settings import Settings
@@ -163,6 +163,8 @@ class ServedModel:
         others = [self.model.target.column, *([self.model.weight] if self.model.weight else [])]
         if kinds is None:
             columns = [name for name in names_of(rows) if name not in self.settings.ignore]
+            if len(columns) > MOST_COLUMNS:
+                raise InvalidFeatures(f"rows must have at most {MOST_COLUMNS} columns in all; got {len(columns)}.")
             if others[0] not in columns:
                 raise InvalidTarget(
                     f"rows must have the target {others[0]!r}; got {', '.join(map(repr, columns[:12]))}."

@@ -17,7 +17,7 @@ import orjson
 
 from bayou.errors import BayouError
 from bayou.service.errors import NotStored
-from bayou.service.limits import MOST_KEYS, MOST_VERSIONS
+from bayou.service.limits import MOST_ANSWERED, MOST_KEYS, MOST_VERSIONS
 
 SCHEMA = 2
 SYNC = ("normal", "full")
@@ -177,6 +177,12 @@ class Store:
             f"ORDER BY seq DESC LIMIT 1 OFFSET {MOST_KEYS})",
             (model,),
         )
+        db.execute(
+            "UPDATE answers SET answer = x'' WHERE model = ?1 AND length(answer) > 0 AND seq <= (SELECT seq FROM "
+            "(SELECT seq, sum(length(answer)) OVER (ORDER BY seq DESC) AS size FROM answers WHERE model = ?1) "
+            f"WHERE size > {MOST_ANSWERED} ORDER BY seq DESC LIMIT 1)",
+            (model,),
+        )
         self._keep_seq(db, version.seq)
 
     @staticmethod
@@ -268,7 +274,7 @@ class Store:
         return [(str(key), bytes(digest)) for key, digest in rows]
 
     def answer(self, model: int, key: str) -> bytes | None:
-        """What was answered to a key."""
+        """What was answered to a key; nothing where the answer is no longer kept."""
         rows = self._all("SELECT answer FROM answers WHERE model = ? AND key = ?", model, key)
         return bytes(rows[0][0]) if rows else None
 

@@ -13,7 +13,7 @@ from bayou.errors import BayouError
 from bayou.service.committer import Committer
 from bayou.service.errors import Busy
 from bayou.service.lane import Job, Lane
-from bayou.service.limits import MOST_QUEUED
+from bayou.service.limits import MOST_FORECAST, MOST_QUEUED
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Store
 
@@ -41,17 +41,18 @@ class Turns:
 
     def queue(self, lane: Lane, job: Job) -> asyncio.Future[Told]:
         """Give an event its number and its place, at once: events are applied in the order of their numbers."""
-        self.check_room(lane)
+        self.check_room(lane, job)
         future: asyncio.Future[Told] = self.loop.create_future()
         seq = self.next_seq() if job.event is not None and not job.seq else job.seq
         lane.add(job._replace(seq=seq, done=self.told(future), epoch=lane.epoch), self.pool.submit)
         return future
 
     @staticmethod
-    def check_room(lane: Lane) -> None:
+    def check_room(lane: Lane, job: Job) -> None:
         """Raise if too much waits for a model."""
-        if len(lane.queue) >= MOST_QUEUED:
-            raise Busy(f"at most {MOST_QUEUED} requests may wait for {lane.name!r}; try again later.")
+        count, most = (len(lane.queue), MOST_FORECAST) if job.is_small else (lane.waiting, MOST_QUEUED)
+        if count >= most:
+            raise Busy(f"at most {most} requests may wait for {lane.name!r}; try again later.")
 
     def told(self, future: asyncio.Future[Told]) -> Callable[[Applied | None, bytes, BaseException | None], None]:
         """What sets a future: on the loop, or from a thread where a thing has failed."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bayou.errors import InvalidSpec
 from bayou.numerics.broken_rows import Skipped
 from bayou.numerics.byte_blocks import unpacked, with_packed
-from bayou.numerics.files import Piped, Source, check_chunk_rows, files, told_plainly
+from bayou.numerics.files import Piped, Source, check_chunk_rows, files, is_piped, told_plainly
 from bayou.numerics.sniffing import named, sniffed
 from bayou.numerics.sparse_table import SparseTable
 from bayou.streams import arrow, csv, ipc, json_lines, libsvm, parquet, vowpal
@@ -114,7 +114,7 @@ def open_source(
 
 def _found(source: Source) -> tuple[str, Any]:
     """The format of a source, and what to read it from."""
-    if source == "-" or hasattr(source, "read"):
+    if source == "-" or hasattr(source, "read") or is_piped(source):
         [stream] = files(source, [])
         with told_plainly(stream, "a stream that can be read"):
             inside = unpacked(stream)

@@ -5,6 +5,10 @@ const name = decodeURIComponent(location.pathname.split("/").pop());
 const path = `/v1/models/${encodeURIComponent(name)}`;
 const AGAIN = 2000; // milliseconds until a stream that broke is asked for again
 const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en", { maximumFractionDigits: 4 }));
+const share = (p) => { // near 0 and 1 with as many digits as it takes
+  const edge = Math.min(p, 1 - p);
+  return p.toFixed(edge > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(edge)), 3), 6) : 3);
+};
 const find = (selector) => document.querySelector(selector);
 let latest = null;
 let stream = null;
@@ -89,8 +93,8 @@ function answer(said) {
   const shares = Object.entries(said.probabilities).sort((a, b) => b[1] - a[1]);
   const bits = -shares.reduce((sum, [, p]) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
   const bars = element("div");
-  const sure = said.low === undefined ? "" : `, between ${said.low.toFixed(3)} and ${said.high.toFixed(3)} with 90 %`;
-  place.replaceChildren(element("strong", `${said.label}: probability ${shares[0][1].toFixed(3)}${sure}`),
+  const sure = said.low === undefined ? "" : `, between ${share(said.low)} and ${share(said.high)} with 90 %`;
+  place.replaceChildren(element("strong", `${said.label}: probability ${share(shares[0][1])}${sure}`),
     element("p", `uncertainty ${bits.toFixed(2)} bits, of at most ${Math.log2(shares.length).toFixed(2)}`), bars);
   charts.bars(bars, [["", shares.slice(0, 12)]]);
 }
