@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp, ndtr, ndtri
 
 import bayou
 from bayou import Bank, FlipProbit, FullGaussian, Gaussian, Learner, Member, MomentMatching, Poisson, Probit
@@ -462,3 +462,12 @@ def test_members_of_no_weight_do_not_spoil_the_mixture() -> None:
     assert said.log_probability([-1.0])[0] == pytest.approx(
         logsumexp([Probit().log_probability(np.array([-1.0]), latent)[0], math.log(1e-300)]), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("log_mean", [37.0, 60.0])
+def test_quantiles_of_counts_beyond_all_whole_numbers_are_found(log_mean: float) -> None:
+    """Beyond 2^53 neighbours are far apart; the log of such a count is normal, but for its last digits."""
+    record = np.array([[[log_mean, 0.04, 1.0, np.inf, 0.0], [log_mean, 0.04, 1.0, np.inf, 0.0]]])
+    said = bayou.MixedPrediction([Poisson(), Poisson()], record, np.array([[0.5, 0.5]]))
+    found = said.interval(0.9)[0]
+    np.testing.assert_allclose(np.log(found), log_mean + 0.2 * ndtri([0.05, 0.95]), atol=1e-3)

@@ -181,9 +181,12 @@ class MixedPrediction:
             if not short.any():
                 break
             low, high = np.where(short, high, low), np.where(short, 2.0 * high + 1.0, high)
-        while np.any(between := np.floor(low + 0.5 * (high - low)) > low):
-            middle = np.where(between, np.floor(low + 0.5 * (high - low)), high)
-            enough = self._cumulative(middle) >= p
+        while True:
+            middle = np.floor(low + 0.5 * (high - low))
+            between = (middle > low) & (middle < high)  # beyond 2^53 there may be no number between two that differ
+            if not between.any():
+                break
+            enough = self._cumulative(np.where(between, middle, high)) >= p
             low, high = np.where(between & ~enough, middle, low), np.where(between & enough, middle, high)
         return np.where(self._cumulative(high) >= p, high, np.inf)
 
