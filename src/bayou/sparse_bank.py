@@ -303,8 +303,9 @@ class SparseBank(Settings):
     def from_state(cls, state: State) -> Self:
         """The bank that this data describes; it continues to the last bit."""
         config = state.config
-        if config["n_features"] != (held := len(state.arrays["belief.weights"])):  # before memory is given to it
-            raise ModelFileError(f"`belief.weights` must have {config['n_features']!r} rows; got {held}.")
+        rows = config["n_features"] * max((member.n_latents for member in config["members"]), default=1)
+        if rows != (held := len(state.arrays["belief.weights"])):  # before memory is given to it
+            raise ModelFileError(f"`belief.weights` must have {rows!r} rows; got {held}.")
         bank = cls(config["members"], config["n_features"], config["constant"], config["switching"])
         for name, own in bank.belief._asdict().items():
             saved = state.arrays.get("belief.noise", own) if name == "noise" else state.arrays[f"belief.{name}"]

@@ -126,7 +126,7 @@ def sparse_bank(members: Any, n_features: int, constant: float = 0.0) -> SparseB
 
 def bank_from_state(state: State) -> SparseBank:
     """The bank of sparse rows that this data describes."""
-    kind = SparseClassBank if state.config["members"][0].n_latents > 1 else SparseBank
+    kind = SparseClassBank if any(member.n_latents > 1 for member in state.config["members"]) else SparseBank
     return kind.from_state(state)
 
 

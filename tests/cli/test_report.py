@@ -76,9 +76,10 @@ def made(task: str, rows: int = ROWS) -> pl.DataFrame:
     return pl.DataFrame({**table, f"y{HOSTILE}": targets[task]()})
 
 
-def learnt(task: str, rows: int = ROWS, **options: Any) -> TableRun:
+def learnt(task: str, rows: int = ROWS, budget: bayou.Budget | None = None, **options: Any) -> TableRun:
     encoder = bayou.TableEncoder(**options)
-    run = TableRun(bayou.TableModel(f"y{HOSTILE}", task, encoder), "secret\\folder/<i>rows.csv")
+    model = bayou.TableModel(f"y{HOSTILE}", task, encoder, budget=budget)
+    run = TableRun(model, "secret\\folder/<i>rows.csv")
     for _ in run.over([made(task, rows)]):
         pass
     return run
@@ -178,7 +179,8 @@ def test_a_run_without_scores_has_no_report() -> None:
 def test_hashed_rows_and_short_runs_have_a_report_without_theory() -> None:
     text = Page(report_page(learnt("multiclass", hashed=True))).text
     assert "Of hashed rows theory expects nothing" in text
-    assert "not a bank" in text
+    assert "No member of this bank begins anew" in text
+    assert "not a bank" in Page(report_page(learnt("binary", 40, bayou.Budget(0.01), hashed=True))).text
     assert "too short for a theory" in Page(report_page(learnt("regression", 17))).text
 
 

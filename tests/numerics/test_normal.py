@@ -62,6 +62,12 @@ def test_panels_meet() -> None:
         assert below == pytest.approx(above, rel=1e-13)
 
 
+@pytest.mark.parametrize("end", [-6.0, 6.0])
+def test_numbers_next_to_the_end_of_the_panels_have_one(end: float) -> None:
+    for z in (end, np.nextafter(end, 0.0), np.nextafter(end, 9.0 * end), end - 1e-9, end + 1e-9):
+        assert normal_ratios(z)[0] == pytest.approx(special.log_ndtr(z), rel=1e-12)
+
+
 def truncated(start: float, width: float) -> tuple[float, float, float]:
     """log chance, mean less its start, and variance of a normal in an interval that is mostly positive."""
     peak = max(start, 0.0) - start  # where the density is largest, from the start

@@ -11,6 +11,6 @@ def test_three_kills_lose_nothing(tmp_path):
     assert replayed > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_more_kills_lose_nothing(tmp_path):
     run(15, tmp_path / "store.db", seed=2)

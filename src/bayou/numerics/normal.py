@@ -19,6 +19,7 @@ from bayou.contracts import Array, Matrix, Vector
 from bayou.numerics.jit import kernel
 
 TAIL = 6.0
+WITHIN = TAIL - 1e-9  # nearer to it, rounding may lead to a panel beyond the last
 PANELS_PER_UNIT = 8.0
 PANEL_DEGREE = 9
 TAIL_DEGREE = 12
@@ -119,7 +120,7 @@ def _place(z: float) -> tuple[int, float]:
 @kernel
 def _lower_tail(x: float) -> tuple[float, float, float]:
     """lambda, k and 1 - k at -x, for x >= 0."""
-    if x < TAIL:
+    if x < WITHIN:
         panel, t = _place(-x)
         u = _polynomial(panel, 1, t)
         k = (x + u) * u
@@ -132,7 +133,7 @@ def _lower_tail(x: float) -> tuple[float, float, float]:
 def normal_ratios(z: float) -> tuple[float, float, float, float]:
     """log Phi(z), lambda, k and 1 - k."""
     x = min(abs(z), FARTHEST)
-    if x < TAIL:
+    if x < WITHIN:
         panel, t = _place(z)
         u = _polynomial(panel, 1, t)
         k = u * (u + x)
