@@ -22,6 +22,6 @@ MOST_VERSIONS = 5  # that were made by themselves, and as many that were asked f
 MOST_WATCHERS = 64  # open streams of events
 PART = 1000  # lines of a stream that are learnt at a time
 INLINE_ROWS = 64  # predictions that the loop makes in one go
-INLINE_ISSUED = 16  # and those that wait for their labels, which cost more
+INLINE_ISSUED = 32  # and those that wait for their labels, which cost more
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
