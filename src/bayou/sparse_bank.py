@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayou.bank import SWITCHING
 from bayou.bank_found import Settings, drift_and_noise
 from bayou.bank_merging import FIRST_UNITS, retold_noise
-from bayou.contracts import Array, Matrix, ScalarLikelihood, SparseRows, State, Vector
+from bayou.contracts import Array, Kernel, Matrix, ScalarLikelihood, SparseRows, State, Vector
 from bayou.errors import ImproperBelief, InvalidSpec, ModelFileError, ShapeMismatch
 from bayou.members import Member
 from bayou.mixed_prediction import MixedPrediction
@@ -121,16 +121,20 @@ class SparseBank(Settings):
         count = len(self.members)
         singles, doubles = ([np.zeros(count, kind) for _ in range(n)] for kind, n in ((DTYPE, 5), (np.float64, 2)))
         self._room = SparseBankRoom(*singles, *doubles)
+        self._prepare_entries(_ENTRIES, predict_sparse_bank, learn_sparse_bank)
+
+    def _prepare_entries(self, entries: dict[str, Any], predicts: Kernel, learns: Kernel) -> None:
+        """Compile passes for arguments as these, which have the same types in every bank of a kind."""
         self._starts, self._target = np.zeros(2, np.int64), np.zeros(1)
         self._one = self._said_of(1)
-        if not _ENTRIES:  # arguments have the same types in every bank
+        if not entries:
             record, shares, evidence = self._one
             rows = self._starts, np.zeros(0, np.int32), np.zeros(0, DTYPE)
             known = self.belief, self.plan, self._kernels, self._params, *rows
-            _ENTRIES["predict"] = entry_point(predict_sparse_bank, *known, record, self._room)
+            entries["predict"] = entry_point(predicts, *known, record, self._room)
             said = record, shares, evidence, self._room
-            _ENTRIES["learn"] = entry_point(learn_sparse_bank, *known, self._target, EQUAL_WEIGHTS, *said)
-        self._entries = _ENTRIES
+            entries["learn"] = entry_point(learns, *known, self._target, EQUAL_WEIGHTS, *said)
+        self._entries = entries
 
     def _mixed(self, record: Matrix, shares: Matrix, evidence: Vector | None) -> Any:
         """What was said, as one; without ``evidence``, members were asked for a target of 1."""

@@ -12,10 +12,9 @@ from bayou.likelihoods import Logistic, Softmax
 from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.numerics.chains import FAINTEST
-from bayou.numerics.jit import entry_point
 from bayou.numerics.sparse_class_banks import class_room, learn_sparse_classes, predict_sparse_classes
 from bayou.posteriors.sparse_diagonal_gaussian import SparseDiagonalBelief
-from bayou.sparse_bank import DTYPE, EQUAL_WEIGHTS, SparseBank
+from bayou.sparse_bank import DTYPE, SparseBank
 
 _ENTRIES: dict[str, Any] = {}
 # The logistic function is close to the normal one of its argument over this.
@@ -40,16 +39,7 @@ class SparseClassBank(SparseBank):
         self._kernels: Any = np.zeros(0)  # of classes there is one kind of member
         self._params = np.zeros((len(self.members), 1))
         self._room: Any = class_room(self.n_latents, len(self.members), DTYPE)
-        self._starts, self._target = np.zeros(2, np.int64), np.zeros(1)
-        self._one = self._said_of(1)
-        if not _ENTRIES:  # arguments have the same types in every bank
-            record, shares, evidence = self._one
-            rows = self._starts, np.zeros(0, np.int32), np.zeros(0, DTYPE)
-            known = self.belief, self.plan, self._kernels, self._params, *rows
-            _ENTRIES["predict"] = entry_point(predict_sparse_classes, *known, record, self._room)
-            said = record, shares, evidence, self._room
-            _ENTRIES["learn"] = entry_point(learn_sparse_classes, *known, self._target, EQUAL_WEIGHTS, *said)
-        self._entries = _ENTRIES
+        self._prepare_entries(_ENTRIES, predict_sparse_classes, learn_sparse_classes)
 
     def _said_of(self, n: int) -> tuple[Any, Matrix, Vector]:
         """Room for the probabilities that members give, for their shares, and for what all gave to the targets."""

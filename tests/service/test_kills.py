@@ -13,4 +13,6 @@ def test_three_kills_lose_nothing(tmp_path):
 
 @pytest.mark.soak
 def test_more_kills_lose_nothing(tmp_path):
-    run(15, tmp_path / "store.db", seed=2)
+    examples, _, replayed = run(15, tmp_path / "store.db", seed=2)
+    assert examples > 1500
+    assert replayed > 0
