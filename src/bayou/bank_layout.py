@@ -204,7 +204,9 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
     latents = members[0].n_latents
     if latents == 1:
         record = np.zeros((count, N_RECORDS))
-        return BankRoom(np.zeros(widest), np.zeros(widest), np.zeros(count), waves, needed, record, np.zeros(count))
+        each = np.zeros((count, widest)), np.zeros((count, 2)), np.zeros((count, 2)), np.zeros(count)
+        asked = record, np.zeros(count), np.zeros(count, dtype=np.int64)
+        return BankRoom(np.zeros(widest), *each, waves, needed, *asked)
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
     each: Any = [*np.zeros((6, latents)), race_room(latents)]
     return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)

@@ -96,17 +96,21 @@ class BankPlan(NamedTuple):
 
 
 class BankRoom(NamedTuple):
-    """Room for one row: features and C x of a member; what each member gave; the waves, and which are needed; a record
-    and shares that nobody asks for.
+    """Room for one row: features of a member; by member, C x, what is ``known`` of the latent, its variance and blur,
+    and how a target is to ``move`` it, step and spread; what each member gave; the waves, and which are needed; a
+    record and shares that nobody asks for; and who is ``awake``.
     """
 
     x: Vector
-    direction: Vector
+    direction: Matrix
+    known: Matrix
+    move: Matrix
     values: Vector
     waves: Matrix
     needed: Integers
     record: Matrix
     shares: Vector
+    awake: Integers
 
 
 class ClassRoom(NamedTuple):

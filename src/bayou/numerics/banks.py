@@ -42,7 +42,7 @@ from bayou.numerics.bank_weights import (
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces
-from bayou.numerics.squares import absorb, direct, expected
+from bayou.numerics.squares import ask, move
 from bayou.numerics.student_t import log_student
 
 SMALLEST = -1e6  # log probability that a member gives to a target
@@ -55,11 +55,10 @@ def gained(variance: float, ceiling: float, share: float) -> float:
 
 
 @borrowing_kernel
-def walk(covariance: Vector, ceiling: Vector, share: float) -> None:
+def walk(covariance: Vector, square: int, ceilings: Vector, at: int, size: int, share: float) -> None:
     """Let all weights of a member walk."""
-    if share > 0.0:
-        for j in range(ceiling.size):
-            covariance[j * ceiling.size + j] += gained(covariance[j * ceiling.size + j], ceiling[j], share)
+    for j in range(size):
+        covariance[square + j * (size + 1)] += gained(covariance[square + j * (size + 1)], ceilings[at + j], share)
 
 
 @borrowing_kernel
@@ -132,22 +131,21 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
 @borrowing_kernel
 def marginal(
     belief: BankBelief, plan: BankPlan, m: int, missing: Mask, n: int, steps: float, record: Vector, room: BankRoom
-) -> tuple[float, float]:
-    """What a member says of the features laid out, after so many steps more: variance of the latent, and blur in it.
+) -> bool:
+    """What a member says of the features laid out, after so many steps more; returns whether it is finite.
 
-    Records mean and variance of the latent, noise and degrees of freedom.
+    Records mean and variance of the latent, noise and degrees of freedom; what it knows of the latent is left in the
+    room, variance and blur, and so is the direction.
     """
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
-    x, mean = room.x[:size], belief.mean[at : at + size]
-    covariance = belief.covariance[square : square + size * size]
-    variance = direct(covariance, x, room.direction)
+    variance, latent = ask(belief.covariance, square, belief.mean, at, room.x, size, room.direction, m)
     share = steps * plan.drift[m]
     if share > 0.0:
-        ceiling = plan.ceiling[at : at + size]
         for j in range(size):
-            walked = gained(covariance[j * size + j], ceiling[j], share) * x[j]
-            variance += walked * x[j]
-            room.direction[j] += walked
+            x, ceiling = room.x[j], plan.ceiling[at + j]
+            walked = gained(belief.covariance[square + j * (size + 1)], ceiling, share) * x
+            variance += walked * x
+            room.direction[m, j] += walked
     noise, degrees, ratio = 1.0, math.inf, 1.0
     if plan.keeps[m] >= 0.0:
         noise, degrees = belief.noise[m, 1] / belief.noise[m, 0], 2.0 * belief.noise[m, 0]
@@ -155,11 +153,15 @@ def marginal(
             degrees = 2.0 * FIRST_NOISE[0] + plan.keeps[m] ** steps * (degrees - 2.0 * FIRST_NOISE[0])
         degrees = 1.0 / (1.0 / degrees + 1.0 / plan.tails[m])  # tails are at least as heavy as either makes them
         ratio = 1.0 / noise
-    blur = scatter(mean, covariance, missing[n], ratio) if n < missing.shape[0] else 0.0
+    blur = 0.0
+    if n < missing.shape[0]:
+        mean, covariance = belief.mean[at : at + size], belief.covariance[square : square + size * size]
+        blur = scatter(mean, covariance, missing[n], ratio)
     if plan.jitter[m] >= 0.0:
         blur += belief.noise[m, 1] / belief.noise[m, 0]
-    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = expected(mean, x), variance + blur, noise, degrees
-    return variance, blur
+    room.known[m, 0], room.known[m, 1] = variance, blur
+    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = latent, variance + blur, noise, degrees
+    return bool(abs(latent + variance + blur) < np.inf)
 
 
 @borrowing_kernel
@@ -168,10 +170,12 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
     size, at, square = plan.size[m], plan.at[m], plan.square[m]
     steps = 1.0 + belief.idle[m]
     belief.idle[m] = 0.0
-    walk(belief.covariance[square : square + size * size], plan.ceiling[at : at + size], steps * plan.drift[m])
+    share = steps * plan.drift[m]
+    if share > 0.0:
+        walk(belief.covariance, square, plan.ceiling, at, size, share)
     kept = max(plan.keeps[m], plan.jitter[m])
     if 0.0 <= kept < 1.0:
-        fade(belief.noise[m], kept**steps)
+        fade(belief.noise[m], kept if steps == 1.0 else kept**steps)
 
 
 @borrowing_kernel
@@ -211,7 +215,7 @@ def observe_jitter(noise: Vector, step: float, spread: float, weight: float) -> 
 
 
 @borrowing_kernel
-def learn_member(
+def observe_member(
     belief: BankBelief,
     plan: BankPlan,
     m: int,
@@ -219,18 +223,16 @@ def learn_member(
     params: Vector,
     y: float,
     record: Vector,
-    variance: float,
-    blur: float,
     weight: float,
     room: BankRoom,
 ) -> float:
-    """Absorb a target along the direction that `marginal` has left; returns its log E p.
+    """What a target does to what a member knows of the latent, left in the room; returns its log E p.
 
     Who stands for jumps learns when it is known how probably it was one.
     """
     if stands_for_jumps(plan, m):
         return given_to(plan, m, kernels, params, y, record)
-    size, at, square = plan.size[m], plan.at[m], plan.square[m]
+    variance, blur = room.known[m]
     if plan.keeps[m] >= 0.0:
         weight *= no_jump(belief, plan, m, y, record)
         said = record[MEAN], record[DEGREES], variance, blur
@@ -241,9 +243,16 @@ def learn_member(
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
         if plan.jitter[m] >= 0.0:
             observe_jitter(belief.noise[m], step, spread, weight)
-    covariance = belief.covariance[square : square + size * size]
-    absorb(belief.mean[at : at + size], covariance, room.direction, step, spread)
+    room.move[m, 0], room.move[m, 1] = step, spread
     return value
+
+
+@borrowing_kernel
+def move_member(belief: BankBelief, plan: BankPlan, m: int, room: BankRoom) -> None:
+    """Move what a member believes as `observe_member` has found, along the direction that `marginal` has left."""
+    if not stands_for_jumps(plan, m):
+        size, at, square, step, spread = plan.size[m], plan.at[m], plan.square[m], room.move[m, 0], room.move[m, 1]
+        move(belief.covariance, square, belief.mean, at, room.direction, m, size, step, spread)
 
 
 @borrowing_kernel
@@ -253,6 +262,33 @@ def bounded_below(value: float) -> float:
 
 
 # Rows
+
+
+@borrowing_kernel
+def call_awake(belief: BankBelief, plan: BankPlan, some_blind: bool, record: Matrix, room: BankRoom) -> None:
+    """Let the time of a row pass, which passes by those who sleep, or do not see it."""
+    for m in range(plan.drift.size):
+        passed_by = belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past))
+        room.awake[m] = 0 if passed_by else 1
+        if passed_by:
+            belief.idle[m] += 1.0
+            silent(record[m])
+        else:
+            pass_time(belief, plan, m)
+
+
+@borrowing_kernel
+def ask_awake(
+    belief: BankBelief, plan: BankPlan, inputs: Vector, missing: Mask, n: int, record: Matrix, room: BankRoom
+) -> bool:
+    """Record what all who are awake say of a row; returns whether it is finite."""
+    laid = -1
+    for m in range(plan.drift.size):
+        if room.awake[m]:
+            laid = lay_out(plan, m, laid, inputs, belief.past, room)
+            if not marginal(belief, plan, m, missing, n, 0.0, record[m], room):
+                return False
+    return True
 
 
 @borrowing_kernel
@@ -353,25 +389,26 @@ def learn_bank(
                 record[n, m, VALUE] = room.values[m]
             evidence[n] = mixed(room.values, shares[n])
             continue
-        count, laid = pieces(weight), -1
+        count = pieces(weight)
         switch(belief, plan, shares[n])
         some_blind = leave_out_blind(plan, belief.past, shares[n])
+        call_awake(belief, plan, some_blind, record[n], room)
         prepare_waves(belief, plan, features[n], missing, n, room)
+        for piece in range(count):
+            said = record[n] if piece == 0 else room.record
+            # of all members one thing after another: what they do does not wait for each other
+            if not ask_awake(belief, plan, features[n], missing, n, said, room):
+                return n
+            for m in range(members):
+                if room.awake[m]:
+                    given = targets[n], said[m], weight / count, room
+                    said[m, VALUE] = bounded_below(observe_member(belief, plan, m, kernels[m], params[m], *given))
+            for m in range(members):
+                if room.awake[m]:
+                    move_member(belief, plan, m, room)
         for m in range(members):
-            if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
-                belief.idle[m] += 1.0
-                silent(record[n, m])
-                continue
-            laid = lay_out(plan, m, laid, features[n], belief.past, room)
-            pass_time(belief, plan, m)
-            for piece in range(count):
-                here = record[n, m] if piece == 0 else room.record[m]
-                variance, blur = marginal(belief, plan, m, missing, n, 0.0, here, room)
-                if not abs(here[MEAN] + variance + blur) < np.inf:
-                    return n
-                given = targets[n], here, variance, blur, weight / count, room
-                here[VALUE] = bounded_below(learn_member(belief, plan, m, kernels[m], params[m], *given))
-            room.values[m] = record[n, m, VALUE]
+            if room.awake[m]:
+                room.values[m] = record[n, m, VALUE]
         evidence[n] = weigh(belief, room.values, shares[n], weight)
         for m in range(members):
             if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
@@ -445,8 +482,7 @@ def learn_late(
     for m in range(plan.drift.size):
         if belief.rest[m] <= 0.0:
             laid = lay_out(plan, m, laid, features[0], past, room)
-            variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
-            if not abs(now[MEAN] + variance + blur) < np.inf:
+            if not marginal(belief, plan, m, missing, 0, 0.0, now, room):
                 return math.nan
     switch(belief, plan, room.shares)
     for m in range(plan.drift.size):
@@ -460,9 +496,10 @@ def learn_late(
         if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, past)):
             continue
         laid = lay_out(plan, m, laid, features[0], past, room)
-        variance, blur = marginal(belief, plan, m, missing, 0, 0.0, now, room)
-        share = older(plan, m, variance, lag, room)
-        learn_member(belief, plan, m, kernels[m], params[m], y, now, share * variance, blur, 1.0, room)
+        marginal(belief, plan, m, missing, 0, 0.0, now, room)
+        keep_older(plan, m, lag, room)
+        observe_member(belief, plan, m, kernels[m], params[m], y, now, 1.0, room)
+        move_member(belief, plan, m, room)
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
     for m in range(plan.drift.size):
         if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
@@ -476,13 +513,13 @@ def learn_late(
 
 
 @borrowing_kernel
-def older(plan: BankPlan, m: int, variance: float, lag: float, room: BankRoom) -> float:
-    """The share of the variance along x that is older than so many steps; the direction is shortened by it."""
-    size, walked = plan.size[m], 0.0
+def keep_older(plan: BankPlan, m: int, lag: float, room: BankRoom) -> None:
+    """Of what is known of a latent keep the share that is older than so many steps."""
+    size, walked, variance = plan.size[m], 0.0, room.known[m, 0]
     for j in range(size):
         walked += plan.ceiling[plan.at[m] + j] * room.x[j] * room.x[j]
     walked *= min(lag * plan.drift[m], 1.0)
     share = max(1.0 - walked / variance, 0.0) if variance > 0.0 else 0.0
+    room.known[m, 0] *= share
     for j in range(size):
-        room.direction[j] *= share
-    return share
+        room.direction[m, j] *= share

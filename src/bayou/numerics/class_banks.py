@@ -51,9 +51,9 @@ def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
     """Let the weights of a member walk, for all rows in which it slept as well."""
     size, share = plan.size[m], (1.0 + belief.idle[m]) * plan.drift[m]
     belief.idle[m] = 0.0
-    for c in range(plan.latents[m]):
+    for c in range(plan.latents[m] if share > 0.0 else 0):
         at, square = plan.at[m] + c * size, plan.square[m] + c * size * size
-        walk(belief.covariance[square : square + size * size], plan.ceiling[at : at + size], share)
+        walk(belief.covariance, square, plan.ceiling, at, size, share)
 
 
 @borrowing_kernel

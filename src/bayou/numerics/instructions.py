@@ -154,6 +154,10 @@ class Writer:
     def times(self, a: Any, b: Any) -> Any:
         return self.builder.mul(a, _index(b) if isinstance(b, int) else b)
 
+    def beyond(self, array: Any, index: Any) -> Any:
+        """The part of an array that begins there."""
+        return self.builder.gep(array, [index])
+
     def load(self, array: Any, index: Any) -> Any:
         value = self.builder.load(self._place(array, index))
         value.align = self.size
