@@ -28,9 +28,20 @@ from bayou.learner import rows_and_mask
 from bayou.members import Member
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
-from bayou.numerics.bank_belief import CHANGES, LEARNT, LOSS, N_RECORDS, STEPS, USUAL, BankBelief, blocks_of
+from bayou.numerics.bank_belief import (
+    CHANGES,
+    LEARNT,
+    LOSS,
+    N_RECORDS,
+    STEPS,
+    USUAL,
+    BankBelief,
+    blocks_of,
+    by_member,
+    side_by_side,
+    slice_of,
+)
 from bayou.numerics.bank_jumps import LATEST_JUMP
-from bayou.numerics.bank_naturals import slice_of
 from bayou.numerics.bank_weights import BLOCK, foresee
 from bayou.numerics.banks import forecast_bank, learn_bank, learn_late, predict_bank
 from bayou.numerics.class_banks import forecast_classes, learn_classes, learn_late_class, predict_classes
@@ -423,7 +434,8 @@ class Bank(Findings):
             "n_examples": self.n_examples,
             "log_evidence": self.log_evidence,
         }
-        arrays = {f"belief.{name}": array for name, array in self.belief._asdict().items()}
+        belief = by_member(self.belief, self.plan)
+        arrays = {f"belief.{name}": array for name, array in belief._asdict().items()}
         return State(config, arrays | self.snapshots.to_arrays())
 
     @classmethod
@@ -444,6 +456,7 @@ class Bank(Findings):
                     f"{saved.shape}."
                 )
             own[...] = saved
+        bank.belief = side_by_side(bank.belief, bank.plan)
         bank._check_belief()
         bank.snapshots.load(state.arrays)
         bank.n_examples, bank.log_evidence = int(config["n_examples"]), float(config["log_evidence"])

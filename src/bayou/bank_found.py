@@ -11,7 +11,7 @@ from bayou.bank_changes import Change, ChangePoint, Snapshots
 from bayou.contracts import Mask, Matrix, Vector
 from bayou.errors import InvalidSpec
 from bayou.members import Member
-from bayou.numerics.bank_belief import CHANGES, STEPS, BankBelief, BankPlan
+from bayou.numerics.bank_belief import CHANGES, STEPS, BankBelief, BankPlan, slice_of
 
 LEAST_BELIEVED = 1e-200  # with less, a chain has forgotten who of some was better
 
@@ -151,15 +151,13 @@ class Findings(Settings):
 
     def mean_of(self, m: int, latent: int = 0) -> Vector:
         """What a member expects of its weights; of one latent, if there are several."""
-        at = self.plan.at[m] + latent * self.plan.size[m]
-        mean: Vector = self.belief.mean[at : at + self.plan.size[m]]
+        mean: Vector = self.belief.mean[slice_of(self.plan, m, latent)[0]]
         return mean
 
     def covariance_of(self, m: int, latent: int = 0) -> Matrix:
         """The covariance of a member's weights; of one latent, if there are several."""
-        size = self.plan.size[m]
-        square = self.plan.square[m] + latent * size * size
-        covariance: Matrix = self.belief.covariance[square : square + size * size].reshape(size, size)
+        _, square, size = slice_of(self.plan, m, latent)
+        covariance: Matrix = self.belief.covariance[square].reshape(size, size)
         return covariance
 
     @property

@@ -20,11 +20,14 @@ from bayou.numerics.bank_belief import (
     BankPlan,
     BankRoom,
     ClassRoom,
+    Integers,
     blocks_of,
+    slice_of,
 )
 from bayou.numerics.bank_jumps import FIRST_JUMPS
 from bayou.numerics.bank_past import REACH
 from bayou.numerics.bank_weights import FIRST, FIRST_JITTER, FIRST_NOISE, TARGETS_PER_WAVE
+from bayou.numerics.fours import FOUR, LARGEST_OF_FOUR
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -86,19 +89,22 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     sizes = np.array([member.n_features(n_inputs) for member in members])
     latents = np.array([member.n_latents for member in members])
     groups = groups_of(members)
+    seen = seen_by(members)
+    fours, alone = fours_of(members, sizes, seen)
+    at, square, seat = seats_of(sizes, latents, fours, alone)
     kept, jitters = np.array([member.noise_kept for member in members]), np.array([m.jitters for m in members])
-    return BankPlan(
+    plan = BankPlan(
         size=sizes,
         latents=latents,
-        at=np.cumsum(latents * sizes) - latents * sizes,
-        square=np.cumsum(latents * sizes**2) - latents * sizes**2,
+        at=at,
+        square=square,
         past=np.array([member.past for member in members]),
         reach=np.array([_reach(member) for member in members]),
         group=np.array([-1 if member.waves is None else groups.index(member.waves) for member in members]),
         restarts=np.array([int(member.restarts) for member in members]),
         kin=np.array(kin_of(members)),
-        origin=np.concatenate([np.tile(_origin(member, n_inputs), member.n_latents) for member in members]),
-        ceiling=np.concatenate([np.tile(_ceiling(member, n_inputs), member.n_latents) for member in members]),
+        origin=np.zeros(int(np.sum(latents * sizes))),
+        ceiling=np.zeros(int(np.sum(latents * sizes))),
         drift=np.array([float(member.drift) for member in members]),
         keeps=np.where(jitters, -1.0, kept),
         jitter=np.where(jitters, kept, -1.0),
@@ -110,7 +116,47 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         switching=np.array(switching, dtype=np.float64),
         amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
         log_past=np.array([all(member.likelihood.log_link for member in members)]),
+        seen=seen,
+        beside=np.where(seat < fours.size, FOUR, 1),
+        fours=fours,
+        alone=alone,
+        seat=seat,
     )
+    for m, member in enumerate(members):
+        for latent in range(member.n_latents):
+            own, _, _ = slice_of(plan, m, latent)
+            plan.origin[own], plan.ceiling[own] = _origin(member, n_inputs), _ceiling(member, n_inputs)
+    return plan
+
+
+def seen_by(members: Sequence[Member]) -> Integers:
+    """A number for each member: the same for those that see the same features."""
+    features = [(member.past, _reach(member) if member.past else 0.0, member.waves) for member in members]
+    return np.array([features.index(own) for own in features])
+
+
+def fours_of(members: Sequence[Member], sizes: Integers, seen: Integers) -> tuple[Integers, Integers]:
+    """Who lies side by side: as many members that see the same, in their order, as make up fours; and all others."""
+    fours: list[list[int]] = []
+    for view in dict.fromkeys(seen.tolist()):
+        alike = np.flatnonzero((seen == view) & (sizes <= LARGEST_OF_FOUR)).tolist()
+        if members[0].n_latents == 1:
+            fours += [alike[first : first + FOUR] for first in range(0, len(alike) - FOUR + 1, FOUR)]
+    in_fours = np.array(fours, dtype=np.int64).reshape(-1, FOUR)
+    return in_fours, np.setdiff1d(np.arange(len(members)), in_fours)
+
+
+def seats_of(
+    sizes: Integers, latents: Integers, fours: Integers, alone: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Where the mean and the covariance of each member begin, and its seat."""
+    order = np.concatenate([fours.ravel(), alone])
+    at, square, seat = np.zeros_like(sizes), np.zeros_like(sizes), np.argsort(order)
+    in_order, in_order_latents = sizes[order], latents[order]
+    at[order] = np.cumsum(in_order_latents * in_order) - in_order_latents * in_order
+    square[order] = np.cumsum(in_order_latents * in_order**2) - in_order_latents * in_order**2
+    at[fours], square[fours] = at[fours[:, :1]] + np.arange(FOUR), square[fours[:, :1]] + np.arange(FOUR)
+    return at, square, seat
 
 
 def _jumps_of(members: Sequence[Member]) -> list[int]:
@@ -149,7 +195,10 @@ def _ceiling(member: Member, n_inputs: int) -> Array:
 def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBelief:
     """What is believed before anything is known."""
     count, chains, groups = len(members), plan.switching.size, groups_of(members)
-    covariance = np.concatenate([np.diag(own).ravel() for own in np.split(plan.ceiling, blocks_of(plan).at[1:])])
+    covariance, blocks = np.zeros(int(np.sum(plan.latents * plan.size**2))), blocks_of(plan)
+    for m in range(blocks.size.size):
+        at, square, size = slice_of(blocks, m)
+        covariance[square] = np.diag(plan.ceiling[at]).ravel()
     width = groups[0].n_waves if groups else 0
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
     draw_waves(members, frequency, phase)
@@ -204,9 +253,9 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
     latents = members[0].n_latents
     if latents == 1:
         record = np.zeros((count, N_RECORDS))
-        each = np.zeros((count, widest)), np.zeros((count, 2)), np.zeros((count, 2)), np.zeros(count)
-        asked = record, np.zeros(count), np.zeros(count, dtype=np.int64)
-        return BankRoom(np.zeros(widest), *each, waves, needed, *asked)
+        by_seat = np.zeros((7, count))
+        asked = record, np.zeros(count)
+        return BankRoom(np.zeros(widest), np.zeros(plan.origin.size), *by_seat, np.zeros(count), waves, needed, *asked)
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
     each: Any = [*np.zeros((6, latents)), race_room(latents)]
     return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)
@@ -220,12 +269,12 @@ def extended(
     belief = prior_of(members, wider, total)
     plan, wider = blocks_of(plan), blocks_of(wider)
     for m in range(plan.size.size):
-        size, more = plan.size[m], wider.size[m]
+        (own, square, size), (into, into_square, more) = slice_of(plan, m), slice_of(wider, m)
         places = np.concatenate([np.arange(n_inputs), np.arange(total, more)])
-        covariance = belief.covariance[wider.square[m] : wider.square[m] + more * more].reshape(more, more)
-        old = known.covariance[plan.square[m] : plan.square[m] + size * size].reshape(size, size)
-        covariance[np.ix_(places, places)] = old
-        belief.mean[wider.at[m] + places] = known.mean[plan.at[m] : plan.at[m] + size]
+        covariance = belief.covariance[into_square].reshape(more, more)
+        covariance[np.ix_(places, places)] = known.covariance[square].reshape(size, size)
+        mean = belief.mean[into]
+        mean[places] = known.mean[own]
     belief.frequency[:, :, :n_inputs] = known.frequency
     for g, waves in enumerate(groups_of(members)):
         if waves.inputs is not None:  # they look at as many as they did

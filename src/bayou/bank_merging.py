@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayou.contracts import Array, Matrix, Vector
-from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_belief import LEARNT, STEPS, BankBelief, BankPlan, blocks_of, slice_of
 from bayou.numerics.bank_jumps import FIRST_JUMPS, LATEST_JUMP
 from bayou.numerics.bank_naturals import (
     BankNatural,
@@ -18,7 +18,6 @@ from bayou.numerics.bank_naturals import (
     log_partitions,
     natural_of,
     prior_of,
-    slice_of,
     symmetric,
     write,
 )

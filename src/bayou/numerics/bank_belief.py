@@ -5,7 +5,7 @@ Members may have features of different number, so that their means and covarianc
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,10 @@ class BankBelief(NamedTuple):
 class BankPlan(NamedTuple):
     """How it is laid out, and the settings of members.
 
+    Members of the same features, which have the same ``seen`` (m,), lie in ``fours`` (f, 4), side by side: the numbers
+    of each of them are ``beside`` (m,) places apart, and otherwise 1. Others are ``alone`` (a,). ``seat`` (m,) is
+    where a member stands among those of the first four, the second, ..., and then the others.
+
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
     several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
@@ -93,24 +97,34 @@ class BankPlan(NamedTuple):
     switching: Vector
     amplitude: Vector
     log_past: Mask
+    seen: Integers
+    beside: Integers
+    fours: Any
+    alone: Integers
+    seat: Integers
 
 
 class BankRoom(NamedTuple):
-    """Room for one row: features of a member; by member, C x, what is ``known`` of the latent, its variance and blur,
-    and how a target is to ``move`` it, step and spread; what each member gave; the waves, and which are needed; a
-    record and shares that nobody asks for; and who is ``awake``.
+    """Room for one row. By seat: whether a member is ``asked``, by how much its weights walk, what it knows of the
+    latent, its mean, variance, and blur, and how that moves, by step and spread. By member: what each gave. Features of
+    a member; C x, of each where its mean lies; the waves, and which are needed; a record and shares that nobody asks
+    for.
     """
 
     x: Vector
-    direction: Matrix
-    known: Matrix
-    move: Matrix
+    direction: Vector
+    asked: Vector
+    walks: Vector
+    latent: Vector
+    variance: Vector
+    blur: Vector
+    step: Vector
+    spread: Vector
     values: Vector
     waves: Matrix
     needed: Integers
     record: Matrix
     shares: Vector
-    awake: Integers
 
 
 class ClassRoom(NamedTuple):
@@ -152,9 +166,45 @@ def blocks_of(plan: BankPlan) -> BankPlan:
         "tails",
         "jump",
         "cost",
+        "seen",
+        "beside",
+        "seat",
     )
     every = {name: np.repeat(getattr(plan, name), plan.latents) for name in fields}
     which = np.concatenate([np.arange(count) for count in plan.latents.tolist()])
     every["at"] += which * every["size"]
     every["square"] += which * every["size"] ** 2
     return plan._replace(latents=np.ones_like(which), **every)
+
+
+def slice_of(plan: BankPlan, m: int, latent: int = 0) -> tuple[slice, slice, int]:
+    """Where the mean and the covariance of a member lie, of one latent, and how many weights it has."""
+    size, beside = int(plan.size[m]), int(plan.beside[m])
+    at, square = int(plan.at[m]) + latent * size, int(plan.square[m]) + latent * size * size
+    numbers = slice(at, at + (size - 1) * beside + 1, beside)
+    return numbers, slice(square, square + (size * size - 1) * beside + 1, beside), size
+
+
+def by_member(belief: BankBelief, plan: BankPlan) -> BankBelief:
+    """The same with what members believe one after another, as it lies in files."""
+    if not plan.fours.size:
+        return belief
+    places = [slice_of(plan, m)[:2] for m in range(plan.size.size)]
+    return belief._replace(
+        mean=np.concatenate([belief.mean[at] for at, _ in places]),
+        covariance=np.concatenate([belief.covariance[square] for _, square in places]),
+    )
+
+
+def side_by_side(belief: BankBelief, plan: BankPlan) -> BankBelief:
+    """What `by_member` has told, where the plan has it."""
+    if not plan.fours.size:
+        return belief
+    own = belief._replace(mean=np.empty_like(belief.mean), covariance=np.empty_like(belief.covariance))
+    begin = begin_square = 0
+    for m in range(plan.size.size):
+        at, square, size = slice_of(plan, m)
+        own.mean[at] = belief.mean[begin : begin + size]
+        own.covariance[square] = belief.covariance[begin_square : begin_square + size * size]
+        begin, begin_square = begin + size, begin_square + size * size
+    return own

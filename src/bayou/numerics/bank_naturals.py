@@ -25,7 +25,7 @@ from scipy.special import gammaln
 
 from bayou.contracts import Array, Matrix, Vector
 from bayou.errors import ImproperBelief
-from bayou.numerics.bank_belief import BankBelief, BankPlan, blocks_of
+from bayou.numerics.bank_belief import BankBelief, BankPlan, blocks_of, slice_of
 from bayou.numerics.bank_weights import FAINTEST, FIRST_NOISE
 
 
@@ -118,12 +118,6 @@ def believed(log_evidence: Matrix) -> Matrix:
     weights: Matrix = np.maximum(np.exp(log_evidence - np.max(log_evidence)), FAINTEST)
     weights = np.maximum(weights / weights.sum(), FAINTEST)
     return weights
-
-
-def slice_of(plan: BankPlan, m: int) -> tuple[slice, slice, int]:
-    """Where the mean and the covariance of a member lie, of its first latent, and how many weights it has."""
-    at, square, size = int(plan.at[m]), int(plan.square[m]), int(plan.size[m])
-    return slice(at, at + size), slice(square, square + size * size), size
 
 
 def symmetric(matrix: Array) -> Matrix:

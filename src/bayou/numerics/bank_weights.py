@@ -299,11 +299,12 @@ def learn_from_kin(belief: BankBelief, plan: BankPlan, m: int) -> None:
             best = other
     if best < 0:
         return
-    at, square, its, from_square = plan.at[m], plan.square[m], plan.at[best], plan.square[best]
+    at, square, apart = plan.at[m], plan.square[m], plan.beside[m]
+    its, its_square, its_apart = plan.at[best], plan.square[best], plan.beside[best]
     for j in range(plan.latents[m] * plan.size[m]):
-        belief.mean[at + j] = belief.mean[its + j]
+        belief.mean[at + j * apart] = belief.mean[its + j * its_apart]
     for j in range(plan.latents[m] * plan.size[m] ** 2):
-        belief.covariance[square + j] = belief.covariance[from_square + j]
+        belief.covariance[square + j * apart] = belief.covariance[its_square + j * its_apart]
     belief.noise[m, 0], belief.noise[m, 1] = belief.noise[best, 0], belief.noise[best, 1]
     belief.merit[m], belief.idle[m] = belief.merit[best], belief.idle[best]
 
@@ -400,13 +401,13 @@ def restart(belief: BankBelief, plan: BankPlan) -> None:
 @borrowing_kernel
 def begin(belief: BankBelief, plan: BankPlan, m: int) -> None:
     """Let a member know nothing yet."""
-    size = plan.size[m]
+    size, apart = plan.size[m], plan.beside[m]
     for c in range(plan.latents[m]):
         at, square = plan.at[m] + c * size, plan.square[m] + c * size * size
         for i in range(size):
-            belief.mean[at + i] = plan.origin[at + i]
+            belief.mean[at + i * apart] = plan.origin[at + i * apart]
             for j in range(size):
-                belief.covariance[square + i * size + j] = plan.ceiling[at + i] if i == j else 0.0
+                belief.covariance[square + (i * size + j) * apart] = plan.ceiling[at + i * apart] if i == j else 0.0
     belief.noise[m, 0], belief.noise[m, 1] = FIRST_NOISE if plan.jitter[m] < 0.0 else FIRST_JITTER
     belief.merit[m], belief.rest[m], belief.naps[m], belief.idle[m] = 0.0, -TRIAL, 0.0, 0.0
     belief.born[m] = belief.pulse[STEPS]

@@ -39,10 +39,11 @@ from bayou.numerics.bank_weights import (
     weigh,
     weigh_late,
 )
+from bayou.numerics.fours import FOUR, ask_four, move_four
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence
 from bayou.numerics.sites import observe_move, pieces
-from bayou.numerics.squares import ask, move
+from bayou.numerics.squares import absorb, direct, expected
 from bayou.numerics.student_t import log_student
 
 SMALLEST = -1e6  # log probability that a member gives to a target
@@ -57,8 +58,10 @@ def gained(variance: float, ceiling: float, share: float) -> float:
 @borrowing_kernel
 def walk(covariance: Vector, square: int, ceilings: Vector, at: int, size: int, share: float) -> None:
     """Let all weights of a member walk."""
-    for j in range(size):
-        covariance[square + j * (size + 1)] += gained(covariance[square + j * (size + 1)], ceilings[at + j], share)
+    if share > 0.0:
+        for j in range(size):
+            place = square + j * (size + 1)
+            covariance[place] += gained(covariance[place], ceilings[at + j], share)
 
 
 @borrowing_kernel
@@ -70,12 +73,13 @@ def fade(noise: Vector, kept: float) -> None:
 
 
 @borrowing_kernel
-def scatter(mean: Vector, covariance: Vector, missing: Mask, ratio: float) -> float:
+def scatter(belief: BankBelief, plan: BankPlan, at: int, square: int, m: int, missing: Mask, ratio: float) -> float:
     """Sum of E w_j^2 over the missing inputs; in units of the noise, ``ratio`` is how many there are to one."""
-    total = 0.0
+    total, size, apart = 0.0, plan.size[m], plan.beside[m]
     for j in range(missing.size):
         if missing[j]:
-            total += ratio * mean[j] * mean[j] + covariance[j * mean.size + j]
+            mean = belief.mean[at + j * apart]
+            total += ratio * mean * mean + belief.covariance[square + j * (size + 1) * apart]
     return total
 
 
@@ -109,8 +113,7 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
 
     Unless they are laid out: they are the same as those of the member ``before``, if that is not -1.
     """
-    same_past = before >= 0 and plan.past[m] == plan.past[before] and plan.reach[m] == plan.reach[before]
-    if same_past and plan.group[m] == plan.group[before]:
+    if before >= 0 and plan.seen[m] == plan.seen[before]:
         return m
     x, at, reach = room.x, inputs.size, plan.reach[m]
     for j in range(inputs.size):
@@ -129,23 +132,66 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
 
 
 @borrowing_kernel
-def marginal(
+def pass_time(belief: BankBelief, plan: BankPlan, m: int, room: BankRoom) -> None:
+    """Let the time of a row pass, and of all in which a member slept: how far its weights walk is left in the room."""
+    steps = 1.0 + belief.idle[m]
+    belief.idle[m] = 0.0
+    room.asked[plan.seat[m]], room.walks[plan.seat[m]] = 1.0, steps * plan.drift[m]
+    kept = max(plan.keeps[m], plan.jitter[m])
+    if 0.0 <= kept < 1.0:
+        fade(belief.noise[m], kept if steps == 1.0 else kept**steps)
+
+
+@borrowing_kernel
+def leave_out(plan: BankPlan, m: int, room: BankRoom) -> None:
+    """Who is not asked does not move."""
+    seat = plan.seat[m]
+    room.asked[seat], room.walks[seat], room.step[seat], room.spread[seat] = 0.0, 0.0, 0.0, 0.0
+
+
+@borrowing_kernel
+def ask(belief: BankBelief, plan: BankPlan, inputs: Vector, past: Vector, stays: float, room: BankRoom) -> None:
+    """What all who are asked know of the latent of a row, when their weights have walked: which ``stays`` so, or not.
+    """
+    laid, of_weights = -1, (belief.mean, plan.ceiling, room.direction)
+    for f in range(plan.fours.shape[0]):
+        asked = room.asked[FOUR * f : FOUR * f + FOUR]
+        if asked[0] + asked[1] + asked[2] + asked[3] > 0.0:
+            m, by_seat = plan.fours[f, 0], (room.walks, room.asked, stays, room.variance, room.latent, FOUR * f)
+            laid = lay_out(plan, m, laid, inputs, past, room)
+            ask_four(belief.covariance, plan.square[m], *of_weights, plan.at[m], room.x, plan.size[m], *by_seat)
+    for seat in range(FOUR * plan.fours.shape[0], room.asked.size):
+        if room.asked[seat] > 0.0:
+            m = plan.alone[seat - FOUR * plan.fours.shape[0]]
+            laid = lay_out(plan, m, laid, inputs, past, room)
+            ask_alone(belief, plan, m, stays, room)
+
+
+@borrowing_kernel
+def ask_alone(belief: BankBelief, plan: BankPlan, m: int, stays: float, room: BankRoom) -> None:
+    """The same of one member."""
+    seat, size, at, square = plan.seat[m], plan.size[m], plan.at[m], plan.square[m]
+    x, direction = room.x[:size], room.direction[at : at + size]
+    covariance = belief.covariance[square : square + size * size]
+    variance = direct(covariance, x, direction)
+    if room.walks[seat] > 0.0:
+        for j in range(size):
+            more = gained(covariance[j * (size + 1)], plan.ceiling[at + j], room.walks[seat])
+            covariance[j * (size + 1)] += stays * more
+            variance += more * x[j] * x[j]
+            direction[j] += more * x[j]
+    room.variance[seat], room.latent[seat] = variance, expected(belief.mean[at : at + size], x)
+
+
+@borrowing_kernel
+def tell(
     belief: BankBelief, plan: BankPlan, m: int, missing: Mask, n: int, steps: float, record: Vector, room: BankRoom
 ) -> bool:
-    """What a member says of the features laid out, after so many steps more; returns whether it is finite.
+    """Record what a member says: mean and variance of the latent, noise and degrees of freedom, so many steps later.
 
-    Records mean and variance of the latent, noise and degrees of freedom; what it knows of the latent is left in the
-    room, variance and blur, and so is the direction.
+    The blur in it is left in the room. Returns whether all is finite.
     """
-    size, at, square = plan.size[m], plan.at[m], plan.square[m]
-    variance, latent = ask(belief.covariance, square, belief.mean, at, room.x, size, room.direction, m)
-    share = steps * plan.drift[m]
-    if share > 0.0:
-        for j in range(size):
-            x, ceiling = room.x[j], plan.ceiling[at + j]
-            walked = gained(belief.covariance[square + j * (size + 1)], ceiling, share) * x
-            variance += walked * x
-            room.direction[m, j] += walked
+    seat, blur = plan.seat[m], 0.0
     noise, degrees, ratio = 1.0, math.inf, 1.0
     if plan.keeps[m] >= 0.0:
         noise, degrees = belief.noise[m, 1] / belief.noise[m, 0], 2.0 * belief.noise[m, 0]
@@ -153,29 +199,14 @@ def marginal(
             degrees = 2.0 * FIRST_NOISE[0] + plan.keeps[m] ** steps * (degrees - 2.0 * FIRST_NOISE[0])
         degrees = 1.0 / (1.0 / degrees + 1.0 / plan.tails[m])  # tails are at least as heavy as either makes them
         ratio = 1.0 / noise
-    blur = 0.0
     if n < missing.shape[0]:
-        mean, covariance = belief.mean[at : at + size], belief.covariance[square : square + size * size]
-        blur = scatter(mean, covariance, missing[n], ratio)
+        blur = scatter(belief, plan, plan.at[m], plan.square[m], m, missing[n], ratio)
     if plan.jitter[m] >= 0.0:
         blur += belief.noise[m, 1] / belief.noise[m, 0]
-    room.known[m, 0], room.known[m, 1] = variance, blur
-    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = latent, variance + blur, noise, degrees
-    return bool(abs(latent + variance + blur) < np.inf)
-
-
-@borrowing_kernel
-def pass_time(belief: BankBelief, plan: BankPlan, m: int) -> None:
-    """Let the weights of a member walk, for all rows in which it slept as well."""
-    size, at, square = plan.size[m], plan.at[m], plan.square[m]
-    steps = 1.0 + belief.idle[m]
-    belief.idle[m] = 0.0
-    share = steps * plan.drift[m]
-    if share > 0.0:
-        walk(belief.covariance, square, plan.ceiling, at, size, share)
-    kept = max(plan.keeps[m], plan.jitter[m])
-    if 0.0 <= kept < 1.0:
-        fade(belief.noise[m], kept if steps == 1.0 else kept**steps)
+    latent, variance = room.latent[seat], room.variance[seat] + blur
+    room.blur[seat] = blur
+    record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = latent, variance, noise, degrees
+    return bool(abs(latent + variance) < np.inf)
 
 
 @borrowing_kernel
@@ -232,7 +263,8 @@ def observe_member(
     """
     if stands_for_jumps(plan, m):
         return given_to(plan, m, kernels, params, y, record)
-    variance, blur = room.known[m]
+    seat = plan.seat[m]
+    variance, blur = room.variance[seat], room.blur[seat]
     if plan.keeps[m] >= 0.0:
         weight *= no_jump(belief, plan, m, y, record)
         said = record[MEAN], record[DEGREES], variance, blur
@@ -243,16 +275,25 @@ def observe_member(
         value, step, spread, _ = observe_move(kernels, params, y, record[MEAN], variance, blur, weight)
         if plan.jitter[m] >= 0.0:
             observe_jitter(belief.noise[m], step, spread, weight)
-    room.move[m, 0], room.move[m, 1] = step, spread
+    room.step[seat], room.spread[seat] = step, spread
     return value
 
 
 @borrowing_kernel
-def move_member(belief: BankBelief, plan: BankPlan, m: int, room: BankRoom) -> None:
-    """Move what a member believes as `observe_member` has found, along the direction that `marginal` has left."""
-    if not stands_for_jumps(plan, m):
-        size, at, square, step, spread = plan.size[m], plan.at[m], plan.square[m], room.move[m, 0], room.move[m, 1]
-        move(belief.covariance, square, belief.mean, at, room.direction, m, size, step, spread)
+def move(belief: BankBelief, plan: BankPlan, room: BankRoom) -> None:
+    """Move what all who were asked believe as `observe_member` has found, along the direction that `ask` has left."""
+    for f in range(plan.fours.shape[0]):
+        asked = room.asked[FOUR * f : FOUR * f + FOUR]
+        if asked[0] + asked[1] + asked[2] + asked[3] > 0.0:
+            m, by_seat = plan.fours[f, 0], (room.step, room.spread, FOUR * f)
+            of_weights = belief.mean, room.direction, plan.at[m]
+            move_four(belief.covariance, plan.square[m], *of_weights, plan.size[m], *by_seat)
+    for seat in range(FOUR * plan.fours.shape[0], room.asked.size):
+        if room.step[seat] != 0.0 or room.spread[seat] != 0.0:
+            m = plan.alone[seat - FOUR * plan.fours.shape[0]]
+            size, at, square = plan.size[m], plan.at[m], plan.square[m]
+            known = belief.mean[at : at + size], belief.covariance[square : square + size * size]
+            absorb(*known, room.direction[at : at + size], room.step[seat], room.spread[seat])
 
 
 @borrowing_kernel
@@ -268,27 +309,22 @@ def bounded_below(value: float) -> float:
 def call_awake(belief: BankBelief, plan: BankPlan, some_blind: bool, record: Matrix, room: BankRoom) -> None:
     """Let the time of a row pass, which passes by those who sleep, or do not see it."""
     for m in range(plan.drift.size):
-        passed_by = belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past))
-        room.awake[m] = 0 if passed_by else 1
-        if passed_by:
+        if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, belief.past)):
             belief.idle[m] += 1.0
+            leave_out(plan, m, room)
             silent(record[m])
         else:
-            pass_time(belief, plan, m)
+            pass_time(belief, plan, m, room)
 
 
 @borrowing_kernel
-def ask_awake(
-    belief: BankBelief, plan: BankPlan, inputs: Vector, missing: Mask, n: int, record: Matrix, room: BankRoom
-) -> bool:
-    """Record what all who are awake say of a row; returns whether it is finite."""
-    laid = -1
+def tell_all(belief: BankBelief, plan: BankPlan, missing: Mask, n: int, record: Matrix, room: BankRoom) -> bool:
+    """Record what all say who were asked now; returns whether it is finite."""
+    finite = True
     for m in range(plan.drift.size):
-        if room.awake[m]:
-            laid = lay_out(plan, m, laid, inputs, belief.past, room)
-            if not marginal(belief, plan, m, missing, n, 0.0, record[m], room):
-                return False
-    return True
+        if room.asked[plan.seat[m]] > 0.0:
+            finite = tell(belief, plan, m, missing, n, 0.0, record[m], room) and finite
+    return finite
 
 
 @borrowing_kernel
@@ -329,12 +365,16 @@ def predict_row(
     room: BankRoom,
 ) -> None:
     """The same for one of the rows."""
-    laid = -1
     prepare_waves(belief, plan, features[n], missing, n, room)
     for m in range(plan.drift.size):
+        leave_out(plan, m, room)
         if belief.rest[m] <= 0.0:
-            laid = lay_out(plan, m, laid, features[n], belief.past, room)
-            marginal(belief, plan, m, missing, n, 1.0 + ahead + belief.idle[m], record[m], room)
+            seat = plan.seat[m]
+            room.asked[seat], room.walks[seat] = 1.0, (1.0 + ahead + belief.idle[m]) * plan.drift[m]
+    ask(belief, plan, features[n], belief.past, 0.0, room)
+    for m in range(plan.drift.size):
+        if belief.rest[m] <= 0.0:
+            tell(belief, plan, m, missing, n, 1.0 + ahead + belief.idle[m], record[m], room)
         else:
             silent(record[m])
 
@@ -397,17 +437,17 @@ def learn_bank(
         for piece in range(count):
             said = record[n] if piece == 0 else room.record
             # of all members one thing after another: what they do does not wait for each other
-            if not ask_awake(belief, plan, features[n], missing, n, said, room):
+            ask(belief, plan, features[n], belief.past, 1.0, room)
+            if not tell_all(belief, plan, missing, n, said, room):
                 return n
             for m in range(members):
-                if room.awake[m]:
+                if room.asked[plan.seat[m]] > 0.0:
                     given = targets[n], said[m], weight / count, room
                     said[m, VALUE] = bounded_below(observe_member(belief, plan, m, kernels[m], params[m], *given))
-            for m in range(members):
-                if room.awake[m]:
-                    move_member(belief, plan, m, room)
+            move(belief, plan, room)
+            room.walks[:] = 0.0
         for m in range(members):
-            if room.awake[m]:
+            if room.asked[plan.seat[m]] > 0.0:
                 room.values[m] = record[n, m, VALUE]
         evidence[n] = weigh(belief, room.values, shares[n], weight)
         for m in range(members):
@@ -440,16 +480,10 @@ def forecast_bank(
     Chains are left as they are: these move when targets come, and how long they have not is foreseen.
     """
     foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains)
-    laid = -1
+    call_awake(belief, plan, False, record[0], room)
     prepare_waves(belief, plan, features[0], missing, 0, room)
-    for m in range(plan.drift.size):
-        if belief.rest[m] > 0.0:
-            belief.idle[m] += 1.0
-            silent(record[0, m])
-            continue
-        laid = lay_out(plan, m, laid, features[0], belief.past, room)
-        pass_time(belief, plan, m)
-        marginal(belief, plan, m, missing, 0, 0.0, record[0, m], room)
+    ask(belief, plan, features[0], belief.past, 1.0, room)
+    tell_all(belief, plan, missing, 0, record[0], room)
     ask_for_one(belief, plan, kernels, params, record[0])
     belief.pulse[STEPS] += 1.0
 
@@ -477,35 +511,34 @@ def learn_late(
     share in all directions: this is exact for one weight if nothing was learnt in between, and leaves the covariance
     positive in any case.
     """
-    now, laid = room.record[0], -1
+    now = room.record
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
-        if belief.rest[m] <= 0.0:
-            laid = lay_out(plan, m, laid, features[0], past, room)
-            if not marginal(belief, plan, m, missing, 0, 0.0, now, room):
-                return math.nan
+        leave_out(plan, m, room)
+        room.asked[plan.seat[m]] = 1.0 if belief.rest[m] <= 0.0 else 0.0
+    ask(belief, plan, features[0], past, 1.0, room)
+    if not tell_all(belief, plan, missing, 0, now, room):
+        return math.nan
     switch(belief, plan, room.shares)
     for m in range(plan.drift.size):
         room.shares[m] = 0.0
         for k in range(of_chains.shape[0]):
             room.shares[m] += of_chains[k, m]
-    some_blind = leave_out_blind(plan, past, room.shares)
+    some_blind, laid = leave_out_blind(plan, past, room.shares), -1
     for m in range(plan.drift.size):
         if room.shares[m] > 0.0:
             room.values[m] = bounded_below(given_to(plan, m, kernels[m], params[m], then, record[0, m]))
         if belief.rest[m] > 0.0 or (some_blind and is_blind(plan, m, past)):
+            leave_out(plan, m, room)
             continue
         laid = lay_out(plan, m, laid, features[0], past, room)
-        marginal(belief, plan, m, missing, 0, 0.0, now, room)
         keep_older(plan, m, lag, room)
-        observe_member(belief, plan, m, kernels[m], params[m], y, now, 1.0, room)
-        move_member(belief, plan, m, room)
+        observe_member(belief, plan, m, kernels[m], params[m], y, now[m], 1.0, room)
+    move(belief, plan, room)
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
     for m in range(plan.drift.size):
         if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
-            lay_out(plan, m, -1, features[0], past, room)
-            marginal(belief, plan, m, missing, 0, 0.0, now, room)
-            learn_jump(belief, plan, m, y, now, 1.0)
+            learn_jump(belief, plan, m, y, now[m], 1.0)
     belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
     look(belief, plan, given)
     remember(belief.past, y, plan.log_past[0])
@@ -514,12 +547,12 @@ def learn_late(
 
 @borrowing_kernel
 def keep_older(plan: BankPlan, m: int, lag: float, room: BankRoom) -> None:
-    """Of what is known of a latent keep the share that is older than so many steps."""
-    size, walked, variance = plan.size[m], 0.0, room.known[m, 0]
-    for j in range(size):
-        walked += plan.ceiling[plan.at[m] + j] * room.x[j] * room.x[j]
+    """Of what is known of a latent, by a member whose features are laid out, keep what is older than so many steps."""
+    at, apart, walked, variance = plan.at[m], plan.beside[m], 0.0, room.variance[plan.seat[m]]
+    for j in range(plan.size[m]):
+        walked += plan.ceiling[at + j * apart] * room.x[j] * room.x[j]
     walked *= min(lag * plan.drift[m], 1.0)
     share = max(1.0 - walked / variance, 0.0) if variance > 0.0 else 0.0
-    room.known[m, 0] *= share
-    for j in range(size):
-        room.direction[m, j] *= share
+    room.variance[plan.seat[m]] *= share
+    for j in range(plan.size[m]):
+        room.direction[at + j * apart] *= share

@@ -82,7 +82,7 @@ def marginals(
                 walked = gained(covariance[j * size + j], plan.ceiling[at + j], share) * x[j]
                 variance += walked * x[j]
                 direction[j] += walked
-        blur = scatter(mean, covariance, missing[n], 1.0) if n < missing.shape[0] else 0.0
+        blur = scatter(belief, plan, at, square, m, missing[n], 1.0) if n < missing.shape[0] else 0.0
         room.mean[c], room.variance[c], room.blur[c] = expected(mean, x), variance, blur
         room.total[c] = variance + blur
         sum_of_all += abs(room.mean[c]) + room.total[c]

@@ -138,7 +138,7 @@ class Writer:
     numbers that `plus` and `times` also take. A product and a sum become one operation on machines that have it.
     """
 
-    BYTES = 32
+    BYTES, SIDE_BY_SIDE = 32, 4
 
     def __init__(self, builder: Any, number: Any, size: int) -> None:
         self.builder, self.size, self.lanes = builder, size, self.BYTES // size
@@ -183,6 +183,18 @@ class Writer:
 
     def sum(self, a: Any, b: Any) -> Any:
         return self.builder.fadd(a, b, flags=("nsz",))
+
+    def greater(self, a: Any, b: Any) -> Any:
+        """Of each lane the greater number."""
+        return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
+
+    def lesser(self, a: Any, b: Any) -> Any:
+        """Of each lane the lesser number."""
+        return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
+
+    def where(self, flags: Any, value: Any) -> Any:
+        """A vector with zeros in the lanes where a flag is zero."""
+        return self.builder.select(self.builder.fcmp_unordered("!=", flags, self.zeros), value, self.zeros)
 
     def minus(self, a: Any) -> Any:
         return self.builder.fneg(a)
@@ -265,6 +277,33 @@ class Writer:
         builder.branch(head)
         builder.position_at_end(after)
         return carried
+
+    def columns(
+        self,
+        size: Any,
+        values: Sequence[Any],
+        body: Callable[[Any, list[Any], list[Any]], Sequence[Any]],
+        whole: bool = False,
+    ) -> list[Any]:
+        """``values = body(begin, places, values)`` of a row, by some vectors side by side: where each of them lies.
+
+        ``begin`` is the first number that none of those before has. The last vector ends where the row ends; of a row
+        that is known to be of ``whole`` vectors it is none that others overlap.
+        """
+        last = self.plus(size, -self.lanes)
+        vectors, _ = self.halved(self.plus(size, self.lanes - 1), self.lanes.bit_length() - 1)
+        rounds, left = self.halved(vectors, self.SIDE_BY_SIDE.bit_length() - 1)
+        done = self.times(rounds, self.SIDE_BY_SIDE * self.lanes)
+        for width in range(self.SIDE_BY_SIDE, 0, -1):
+            full = width == self.SIDE_BY_SIDE
+
+            def some(i: Any, before: list[Any], width: int = width, full: bool = full) -> Sequence[Any]:
+                begin = self.times(i, self.SIDE_BY_SIDE * self.lanes) if full else done
+                places = [self.plus(begin, v * self.lanes) for v in range(width)]
+                return body(begin, places if whole else [self.least(place, last) for place in places], before)
+
+            values = self.loop(rounds if full else self.is_same(left, width), values, some)
+        return list(values)
 
     def _repeated(self, kind: Any, number: Any) -> Any:
         nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)

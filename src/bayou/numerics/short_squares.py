@@ -7,43 +7,21 @@ where the row ends, so that it may begin among columns that another has: these a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bayou.contracts import Array, Vector
+from bayou.contracts import Vector
 from bayou.numerics.instructions import Writer, written
 
 LEAST, MOST = Writer.BYTES // 8, 64  # features: those of one vector, and those beyond which long rows are as fast
-_SIDE_BY_SIDE = 4
 
 
-def _columns(
-    to: Writer, size: Any, values: Sequence[Any], body: Callable[[Any, list[Any], list[Any]], Sequence[Any]]
-) -> list[Any]:
-    """``values = body(begin, places, values)`` of all columns, from ``begin`` on: where each of their vectors lies."""
-    last = to.plus(size, -to.lanes)
-    vectors, _ = to.halved(to.plus(size, to.lanes - 1), to.lanes.bit_length() - 1)
-    rounds, left = to.halved(vectors, _SIDE_BY_SIDE.bit_length() - 1)
-    done = to.times(rounds, _SIDE_BY_SIDE * to.lanes)
-    for width in range(_SIDE_BY_SIDE, 0, -1):
-        full = width == _SIDE_BY_SIDE
-
-        def side_by_side(i: Any, before: list[Any], width: int = width, full: bool = full) -> Sequence[Any]:
-            begin = to.times(i, _SIDE_BY_SIDE * to.lanes) if full else done
-            places = [to.least(to.plus(begin, v * to.lanes), last) for v in range(width)]
-            return body(begin, places, before)
-
-        values = to.loop(rounds if full else to.is_same(left, width), values, side_by_side)
-    return list(values)
-
-
-def _write_sums(to: Writer, C: Any, x: Any, size: Any, direction: Any, *mean: Any) -> list[Any]:
-    """x' C x, and the sum of the mean along x where that is given."""
+def _write_along(to: Writer, C: Any, x: Any, size: Any, direction: Any) -> Any:
     pairs, odd = to.halved(size, 1)
 
-    def columns(begin: Any, places: list[Any], totals: list[Any]) -> Sequence[Any]:
+    def columns(begin: Any, places: list[Any], variance: list[Any]) -> Sequence[Any]:
         width = len(places)
 
         def add(row: Any, sums: Sequence[Any]) -> list[Any]:
@@ -65,34 +43,15 @@ def _write_sums(to: Writer, C: Any, x: Any, size: Any, direction: Any, *mean: An
             along = to.sum(sums[v], sums[width + v])
             to.store(along, direction, place)
             once = to.from_lane(to.less(to.plus(begin, v * to.lanes), place), to.load(x, place))
-            factors = [along, *(to.load(values, place) for values in mean)]
-            totals = [to.multiply_add(factor, once, total) for factor, total in zip(factors, totals, strict=True)]
-        return totals
+            variance = [to.multiply_add(along, once, variance[0])]
+        return variance
 
-    return [to.total(total) for total in _columns(to, size, [to.zeros] * (1 + len(mean)), columns)]
-
-
-def _write_along(to: Writer, C: Any, x: Any, size: Any, direction: Any) -> Any:
-    return _write_sums(to, C, x, size, direction)[0]
-
-
-def _write_along_both(
-    to: Writer, C: Any, square: Any, mean: Any, at: Any, x: Any, size: Any, direction: Any, begin: Any
-) -> list[Any]:
-    C, mean, direction = to.beyond(C, square), to.beyond(mean, at), to.beyond(direction, begin)
-    return _write_sums(to, C, x, size, direction, mean)
+    return to.total(to.columns(size, [to.zeros], columns)[0])
 
 
 def _plain_along(C: Vector, x: Vector, size: int, direction: Vector) -> float:
     direction[:size] = x[:size] @ C[: size * size].reshape(size, size)
     return float(direction[:size] @ x[:size])
-
-
-def _plain_along_both(
-    C: Vector, square: int, mean: Vector, at: int, x: Vector, size: int, direction: Array, begin: int
-) -> tuple[float, float]:
-    variance = _plain_along(C[square:], x, size, direction.reshape(-1)[begin:])
-    return variance, float(mean[at : at + size] @ x[:size])
 
 
 def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: Any, spread: Any, *back: Any) -> None:
@@ -124,34 +83,13 @@ def _write_take(to: Writer, C: Any, mean: Any, direction: Any, size: Any, step: 
         to.loop(size, [], row)
         return nothing
 
-    _columns(to, size, [], columns)
+    to.columns(size, [], columns)
 
 
 def _plain_take(C: Vector, mean: Vector, direction: Vector, size: int, step: float, spread: float) -> None:
     along = direction[:size]
     mean[:size] += step * along
     C[: size * size] -= spread * np.multiply.outer(along, along).ravel()
-
-
-def _write_take_at(
-    to: Writer, C: Any, square: Any, mean: Any, at: Any, direction: Any, begin: Any, size: Any, step: Any, spread: Any
-) -> None:
-    places = to.beyond(C, square), to.beyond(mean, at), to.beyond(direction, begin)
-    _write_take(to, *places, size, step, spread)
-
-
-def _plain_take_at(
-    C: Vector,
-    square: int,
-    mean: Vector,
-    at: int,
-    direction: Array,
-    begin: int,
-    size: int,
-    step: float,
-    spread: float,
-) -> None:
-    _plain_take(C[square:], mean[at:], direction.reshape(-1)[begin:], size, step, spread)
 
 
 def _plain_take_back(
@@ -168,6 +106,3 @@ along = written(_write_along, _plain_along, returns=1)
 take = written(_write_take, _plain_take)
 # the same, then C += share * (prior - C), while it is in registers
 take_back = written(_write_take, _plain_take_back)
-# both of one of many beliefs, which begins so far behind the first; of the former also the sum of the mean along x
-along_both = written(_write_along_both, _plain_along_both, returns=2)
-take_at = written(_write_take_at, _plain_take_at)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from bayou.contracts import Matrix, Vector
+from bayou.contracts import Vector
 from bayou.numerics.jit import borrowing_kernel
-from bayou.numerics.short_squares import LEAST, MOST, along, along_both, take, take_at
+from bayou.numerics.short_squares import LEAST, MOST, along, take
 
 
 @borrowing_kernel
@@ -90,36 +90,3 @@ def absorb(mean: Vector, covariance: Vector, direction: Vector, step: float, spr
         row, factor = covariance[i * mean.size : (i + 1) * mean.size], sign * direction[i]
         for j in range(row.size):
             row[j] -= factor * direction[j]
-
-
-@borrowing_kernel
-def ask(
-    covariances: Vector, square: int, means: Vector, at: int, x: Vector, size: int, directions: Matrix, row: int
-) -> tuple[float, float]:
-    """x' C x and E w . x, of one of many beliefs that lie one after another; C x is left in a row of the directions."""
-    if LEAST <= size <= MOST:
-        variance, mean = along_both(covariances, square, means, at, x, size, directions, row * directions.shape[1])
-        return max(variance, 0.0), mean
-    asked = x[:size]
-    variance = direct(covariances[square : square + size * size], asked, directions[row])
-    return variance, expected(means[at : at + size], asked)
-
-
-@borrowing_kernel
-def move(
-    covariances: Vector,
-    square: int,
-    means: Vector,
-    at: int,
-    directions: Matrix,
-    row: int,
-    size: int,
-    step: float,
-    spread: float,
-) -> None:
-    """`absorb` of one of many beliefs that lie one after another."""
-    if LEAST <= size <= MOST:
-        take_at(covariances, square, means, at, directions, row * directions.shape[1], size, step, spread)
-    else:
-        known = means[at : at + size], covariances[square : square + size * size]
-        absorb(*known, directions[row][:size], step, spread)
