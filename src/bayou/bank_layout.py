@@ -92,6 +92,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
     seen = seen_by(members)
     fours, alone = fours_of(members, sizes, seen)
     at, square, seat = seats_of(sizes, latents, fours, alone)
+    jumps = _jumps_of(members)
     kept, jitters = np.array([member.noise_kept for member in members]), np.array([m.jitters for m in members])
     plan = BankPlan(
         size=sizes,
@@ -109,7 +110,8 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         keeps=np.where(jitters, -1.0, kept),
         jitter=np.where(jitters, kept, -1.0),
         tails=np.array([float(member.tails) for member in members]),
-        jump=np.array(_jumps_of(members)),
+        jump=np.array(jumps),
+        jumpers=np.flatnonzero(np.array(jumps) == np.arange(len(members))),
         cost=np.array([cost(member, n_inputs) for member in members]),
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
         patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),

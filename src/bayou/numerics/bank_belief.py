@@ -68,7 +68,8 @@ class BankPlan(NamedTuple):
     several ``latents`` (m,), those of its first, behind which the others lie. ``origin`` are prior means, ``ceiling``
     prior variances, ``drift`` the share of them gained per step, ``keeps`` the share of what is known of the noise that
     outlasts a row, -1 where noise is not learnt, ``jitter`` the same of noise of the latent, ``tails`` its degrees of
-    freedom; ``jump`` who stands for its jumps, itself or another, or -1. ``reach`` (m,) is how far out past
+    freedom; ``jump`` who stands for its jumps, itself or another, or -1; ``jumpers`` are those
+    who do. ``reach`` (m,) is how far out past
     targets are let in, as features. ``restarts`` are those that begin anew now and then. Members of one
     ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
     all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
@@ -91,6 +92,7 @@ class BankPlan(NamedTuple):
     jitter: Vector
     tails: Vector
     jump: Integers
+    jumpers: Integers
     cost: Vector
     limits: Vector
     patience: Vector

@@ -54,8 +54,8 @@ def let_jump(belief: BankBelief, plan: BankPlan, chain: Vector, steps: float) ->
 
     What goes back goes to who was believed of late: a jump tells nothing of them.
     """
-    for jumper in range(chain.size):
-        if not stands_for_jumps(plan, jumper) or belief.rest[jumper] > 0.0:
+    for jumper in plan.jumpers:
+        if belief.rest[jumper] > 0.0:
             continue
         held, usual = 0.0, 0.0
         for m in range(chain.size):
@@ -131,10 +131,9 @@ def count_jump(jumps: Vector, share: float, weight: float) -> None:
 @borrowing_kernel
 def rest_together(belief: BankBelief, plan: BankPlan, sleep: float) -> None:
     """Who stands for the jumps of others is awake as long as one of these is."""
-    for jumper in range(plan.jump.size):
-        if stands_for_jumps(plan, jumper):
-            shared, awake = False, False
-            for m in range(plan.jump.size):
-                shared = shared or (plan.jump[m] == jumper and m != jumper)
-                awake = awake or shares_jumps(belief, plan, m, jumper)
-            belief.rest[jumper] = sleep if shared and not awake else 0.0
+    for jumper in plan.jumpers:
+        shared, awake = False, False
+        for m in range(plan.jump.size):
+            shared = shared or (plan.jump[m] == jumper and m != jumper)
+            awake = awake or shares_jumps(belief, plan, m, jumper)
+        belief.rest[jumper] = sleep if shared and not awake else 0.0

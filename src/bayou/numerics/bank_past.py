@@ -36,6 +36,8 @@ def leave_out_blind(plan: BankPlan, past: Vector, shares: Vector) -> bool:
 
     A first count of thousands would else be learnt by the weights of what is no part of it.
     """
+    if not plan.log_past[0]:
+        return False
     seen, total = 0.0, 0.0
     for m in range(shares.size):
         total += shares[m]

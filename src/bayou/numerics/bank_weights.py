@@ -26,6 +26,7 @@ from bayou.numerics.bank_belief import (
     BankPlan,
 )
 from bayou.numerics.bank_jumps import let_jump, rest_together, stands_for_jumps
+from bayou.numerics.chain_lanes import multiply_chains, switch_chains
 from bayou.numerics.jit import borrowing_kernel
 
 # What is left of a member that has been wrong for long: it may be right again, and a number must be left of it.
@@ -55,9 +56,15 @@ def drawn(belief: BankBelief, m: int) -> float:
 
 
 @borrowing_kernel
+def usual_rate(pulse: Vector) -> float:
+    """How much of what is believed of members now becomes part of what is believed of late."""
+    return float(1.0 / min(pulse[LEARNT] + FIRST_USUAL, USUAL_ROWS))
+
+
+@borrowing_kernel
 def count_usual(belief: BankBelief) -> None:
     """Let what is believed of members now into what is believed of late."""
-    rate = 1.0 / min(belief.pulse[LEARNT] + FIRST_USUAL, USUAL_ROWS)
+    rate = usual_rate(belief.pulse)
     for m in range(belief.usual.size):
         held = 0.0
         for k in range(belief.chains.shape[0]):
@@ -69,18 +76,14 @@ def count_usual(belief: BankBelief) -> None:
 def switch(belief: BankBelief, plan: BankPlan, shares: Vector) -> None:
     """Let members change places before a row, and sum up what all chains believe of each who is awake."""
     chains, awake = belief.chains, 0.0
-    for m in range(shares.size):
-        shares[m] = 0.0
-    for k in range(chains.shape[0]):
-        chain, total = chains[k], 0.0
-        for m in range(chain.size):
-            total += chain[m]
-        kept, drawn_anew = 1.0 - plan.switching[k], plan.switching[k] * total
-        for m in range(chain.size):
-            chain[m] = kept * chain[m] + drawn_anew * drawn(belief, m)
-        let_jump(belief, plan, chain, 1.0)
-        for m in range(chain.size):
-            shares[m] += chain[m]
+    drawn_as = ANYBODY / shares.size, 1.0 - ANYBODY
+    switch_chains(chains, plan.switching, belief.usual, shares, chains.shape[0], shares.size, *drawn_as)
+    if plan.jumpers.size:
+        shares[:] = 0.0
+        for k in range(chains.shape[0]):
+            let_jump(belief, plan, chains[k], 1.0)
+            for m in range(shares.size):
+                shares[m] += chains[k, m]
     for m in range(shares.size):
         if belief.rest[m] > 0.0:
             shares[m] = 0.0
@@ -182,7 +185,7 @@ def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> 
     Members without a share gave nothing of their own: they count as if they had said what the bank said. The values
     are used up.
     """
-    chains, best, all_gave, total = belief.chains, -math.inf, 0.0, 0.0
+    chains, best, all_gave = belief.chains, -math.inf, 0.0
     for m in range(values.size):
         if shares[m] > 0.0:
             best = max(best, values[m])
@@ -199,17 +202,7 @@ def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> 
             values[m] = all_gave
         if weight != 1.0:
             values[m] = values[m] ** weight
-    for k in range(chains.shape[0]):
-        chain = chains[k]
-        for m in range(chain.size):
-            chain[m] = max(chain[m] * values[m], FAINTEST)
-            total += chain[m]
-    per_total = 1.0 / total
-    for k in range(chains.shape[0]):
-        chain = chains[k]
-        for m in range(chain.size):
-            chain[m] = max(chain[m] * per_total, FAINTEST)
-    count_usual(belief)
+    multiply_chains(chains, values, belief.usual, chains.shape[0], values.size, usual_rate(belief.pulse), FAINTEST)
     return best + beyond_best
 
 

@@ -132,11 +132,25 @@ def lay_out(plan: BankPlan, m: int, before: int, inputs: Vector, past: Vector, r
 
 
 @borrowing_kernel
+def call(plan: BankPlan, m: int, steps: float, room: BankRoom) -> None:
+    """Have a member asked, so many steps after the latest row.
+
+    What is there already is not written again: four that were written one by one would be waited for, to be read at
+    once.
+    """
+    seat, walks = plan.seat[m], steps * plan.drift[m]
+    if room.asked[seat] != 1.0:
+        room.asked[seat] = 1.0
+    if room.walks[seat] != walks:
+        room.walks[seat] = walks
+
+
+@borrowing_kernel
 def pass_time(belief: BankBelief, plan: BankPlan, m: int, room: BankRoom) -> None:
     """Let the time of a row pass, and of all in which a member slept: how far its weights walk is left in the room."""
     steps = 1.0 + belief.idle[m]
     belief.idle[m] = 0.0
-    room.asked[plan.seat[m]], room.walks[plan.seat[m]] = 1.0, steps * plan.drift[m]
+    call(plan, m, steps, room)
     kept = max(plan.keeps[m], plan.jitter[m])
     if 0.0 <= kept < 1.0:
         fade(belief.noise[m], kept if steps == 1.0 else kept**steps)
@@ -367,10 +381,10 @@ def predict_row(
     """The same for one of the rows."""
     prepare_waves(belief, plan, features[n], missing, n, room)
     for m in range(plan.drift.size):
-        leave_out(plan, m, room)
         if belief.rest[m] <= 0.0:
-            seat = plan.seat[m]
-            room.asked[seat], room.walks[seat] = 1.0, (1.0 + ahead + belief.idle[m]) * plan.drift[m]
+            call(plan, m, 1.0 + ahead + belief.idle[m], room)
+        else:
+            leave_out(plan, m, room)
     ask(belief, plan, features[n], belief.past, 0.0, room)
     for m in range(plan.drift.size):
         if belief.rest[m] <= 0.0:
@@ -445,14 +459,15 @@ def learn_bank(
                     given = targets[n], said[m], weight / count, room
                     said[m, VALUE] = bounded_below(observe_member(belief, plan, m, kernels[m], params[m], *given))
             move(belief, plan, room)
-            room.walks[:] = 0.0
+            if count > 1:  # time has passed, for all pieces of a row
+                room.walks[:] = 0.0
         for m in range(members):
             if room.asked[plan.seat[m]] > 0.0:
                 room.values[m] = record[n, m, VALUE]
         evidence[n] = weigh(belief, room.values, shares[n], weight)
-        for m in range(members):
-            if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
-                learn_jump(belief, plan, m, targets[n], record[n, m], weight)
+        for jumper in plan.jumpers:
+            if belief.rest[jumper] <= 0.0:
+                learn_jump(belief, plan, jumper, targets[n], record[n, jumper], weight)
         belief.pulse[STEPS] += 1.0
         belief.pulse[LATEST] = belief.pulse[STEPS]
         look(belief, plan, evidence[n])
@@ -514,8 +529,10 @@ def learn_late(
     now = room.record
     prepare_waves(belief, plan, features[0], missing, 0, room)
     for m in range(plan.drift.size):
-        leave_out(plan, m, room)
-        room.asked[plan.seat[m]] = 1.0 if belief.rest[m] <= 0.0 else 0.0
+        if belief.rest[m] <= 0.0:
+            call(plan, m, 0.0, room)
+        else:
+            leave_out(plan, m, room)
     ask(belief, plan, features[0], past, 1.0, room)
     if not tell_all(belief, plan, missing, 0, now, room):
         return math.nan
@@ -536,9 +553,9 @@ def learn_late(
         observe_member(belief, plan, m, kernels[m], params[m], y, now[m], 1.0, room)
     move(belief, plan, room)
     given = weigh_late(belief, room.values, of_chains, room.shares, lag)
-    for m in range(plan.drift.size):
-        if stands_for_jumps(plan, m) and belief.rest[m] <= 0.0:
-            learn_jump(belief, plan, m, y, now[m], 1.0)
+    for jumper in plan.jumpers:
+        if belief.rest[jumper] <= 0.0:
+            learn_jump(belief, plan, jumper, y, now[jumper], 1.0)
     belief.pulse[LATEST] = max(belief.pulse[LATEST], belief.pulse[STEPS] - lag)
     look(belief, plan, given)
     remember(belief.past, y, plan.log_past[0])

@@ -140,10 +140,19 @@ class Writer:
 
     BYTES, SIDE_BY_SIDE = 32, 4
 
-    def __init__(self, builder: Any, number: Any, size: int) -> None:
-        self.builder, self.size, self.lanes = builder, size, self.BYTES // size
-        self.vector = ir.VectorType(number, self.lanes)
+    def __init__(self, builder: Any, kind: Any, size: int) -> None:
+        self.builder, self.kind, self.size, self.lanes = builder, kind, size, self.BYTES // size
+        self.vector = ir.VectorType(kind, self.lanes)
+        self.nothing, self.one = ir.Constant(kind, 0.0), ir.Constant(kind, 1.0)
         self.zeros, self.ones = (ir.Constant(self.vector, [value] * self.lanes) for value in (0.0, 1.0))
+
+    def split(self, size: Any) -> list[tuple[Writer, Any, Any]]:
+        """How so many numbers are gone through: by whom, from where on, and in how many rounds.
+
+        By vectors first; the few that are left, one by one.
+        """
+        vectors, left = self.halved(size, self.lanes.bit_length() - 1)
+        return [(self, _index(0), vectors), (_Single(self), self.times(vectors, self.lanes), left)]
 
     def plus(self, a: Any, b: Any) -> Any:
         return self.builder.add(a, _index(b) if isinstance(b, int) else b)
@@ -195,6 +204,9 @@ class Writer:
     def where(self, flags: Any, value: Any) -> Any:
         """A vector with zeros in the lanes where a flag is zero."""
         return self.builder.select(self.builder.fcmp_unordered("!=", flags, self.zeros), value, self.zeros)
+
+    def ratio(self, a: Any, b: Any) -> Any:
+        return self.builder.fdiv(a, b)
 
     def minus(self, a: Any) -> Any:
         return self.builder.fneg(a)
@@ -313,6 +325,21 @@ class Writer:
 
     def _place(self, array: Any, index: Any) -> Any:
         return self.builder.bitcast(self.builder.gep(array, [index]), self.vector.as_pointer())
+
+
+class _Single(Writer):
+    """The same for vectors of one number."""
+
+    def __init__(self, other: Writer) -> None:
+        self.builder, self.kind, self.size, self.lanes = other.builder, other.kind, other.size, 1
+        self.vector, self.nothing, self.one = other.kind, other.nothing, other.one
+        self.zeros, self.ones = self.nothing, self.one
+
+    def everywhere(self, number: Any) -> Any:
+        return number
+
+    def parts(self, value: Any) -> list[Any]:
+        return [value]
 
 
 def _index(value: int) -> Any:
