@@ -165,8 +165,7 @@ def leave_out(plan: BankPlan, m: int, room: BankRoom) -> None:
 
 @borrowing_kernel
 def ask(belief: BankBelief, plan: BankPlan, inputs: Vector, past: Vector, stays: float, room: BankRoom) -> None:
-    """What all who are asked know of the latent of a row, when their weights have walked: which ``stays`` so, or not.
-    """
+    """What all who are asked know of the latent of a row, when their weights have walked: which ``stays`` so, or not."""
     laid, of_weights = -1, (belief.mean, plan.ceiling, room.direction)
     for f in range(plan.fours.shape[0]):
         asked = room.asked[FOUR * f : FOUR * f + FOUR]

@@ -39,7 +39,12 @@ def _write_ask(
     latent: Any,
     seat: Any,
 ) -> None:
-    C, mean, ceiling, direction = to.beyond(C, square), to.beyond(mean, at), to.beyond(ceiling, at), to.beyond(direction, at)
+    C, mean, ceiling, direction = (
+        to.beyond(C, square),
+        to.beyond(mean, at),
+        to.beyond(ceiling, at),
+        to.beyond(direction, at),
+    )
     walks, is_asked, stays = to.load(walks, seat), to.load(asked, seat), to.everywhere(stays)
     row, (pairs, odd) = to.times(size, to.lanes), to.halved(size, 1)
 

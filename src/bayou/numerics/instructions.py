@@ -143,16 +143,12 @@ class Writer:
     def __init__(self, builder: Any, kind: Any, size: int) -> None:
         self.builder, self.kind, self.size, self.lanes = builder, kind, size, self.BYTES // size
         self.vector = ir.VectorType(kind, self.lanes)
-        self.nothing, self.one = ir.Constant(kind, 0.0), ir.Constant(kind, 1.0)
-        self.zeros, self.ones = (ir.Constant(self.vector, [value] * self.lanes) for value in (0.0, 1.0))
+        self.nothing, self.one, self.first = ir.Constant(kind, 0.0), ir.Constant(kind, 1.0), _index(0)
+        self.zeros, self.ones = self.same(0.0), self.same(1.0)
 
-    def split(self, size: Any) -> list[tuple[Writer, Any, Any]]:
-        """How so many numbers are gone through: by whom, from where on, and in how many rounds.
-
-        By vectors first; the few that are left, one by one.
-        """
-        vectors, left = self.halved(size, self.lanes.bit_length() - 1)
-        return [(self, _index(0), vectors), (_Single(self), self.times(vectors, self.lanes), left)]
+    def same(self, value: float) -> Any:
+        """One number in all places of a vector, known when the code is written."""
+        return ir.Constant(self.vector, [value] * self.lanes)
 
     def plus(self, a: Any, b: Any) -> Any:
         return self.builder.add(a, _index(b) if isinstance(b, int) else b)
@@ -289,6 +285,22 @@ class Writer:
         builder.branch(head)
         builder.position_at_end(after)
         return carried
+
+    def each(self, size: Any, sums: int, body: Callable[[Writer, Any, list[Any]], Sequence[Any]]) -> list[Any]:
+        """Go through so many numbers: ``body(writer, place, sums)`` of each vector, then of each number that is left.
+
+        The body is written twice, by a writer of vectors and by one of single numbers. Returns sums over all.
+        """
+        vectors, left = self.halved(size, self.lanes.bit_length() - 1)
+        begin, totals = self.times(vectors, self.lanes), [self.nothing] * sums
+        for one, count, first in ((self, vectors, _index(0)), (_Single(self), left, begin)):
+
+            def some(i: Any, values: list[Any], one: Writer = one, first: Any = first) -> Sequence[Any]:
+                return body(one, one.plus(first, one.times(i, one.lanes)), values)
+
+            parts = one.loop(count, [one.zeros] * sums, some)
+            totals = [self.sum(total, one.total(part)) for total, part in zip(totals, parts, strict=True)]
+        return totals
 
     def columns(
         self,

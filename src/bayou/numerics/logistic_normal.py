@@ -41,19 +41,14 @@ TABLE = _table(_LOGISTIC, _LOGISTIC, _WRONG)
 MIDDLE = _POINTS.size // 2
 
 # The rule of Gauss and Hermite with n points errs by less than 2 n! variance^n / pi^(2n + 1), its second derivative by
-# 30 times as much. Odd rules: a point at the mean, and pairs of points around it, of which one row each is kept.
-LEAN, NARROW = 0.004, 0.04
-
-
-def _hermite(n: int) -> tuple[float, Matrix]:
-    """Weight of the point at the mean, then square of the place and weight of the others on one side of it."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    weights = weights / weights.sum()
-    return float(weights[n // 2]), np.stack([nodes[n // 2 + 1 :] ** 2, weights[n // 2 + 1 :]], axis=1)
-
-
-MIDDLE_OF_FIVE, FIVE = _hermite(5)
-MIDDLE_OF_NINE, NINE = _hermite(9)
+# 30 times as much. With nine there is a point at the mean, and four on either side of it: a vector of squares of their
+# places, and of their weights.
+NARROW = 0.04
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+SQUARES, WEIGHTS, MIDDLE_WEIGHT = _NODES[5:] ** 2, _WEIGHTS[5:], float(_WEIGHTS[4])
+# exp(d) + exp(-d) - 2 = d^2 (1 + d^2 / 12 (1 + d^2 / 30 (1 + ...))), for squares of d below 1: below a rounding.
+SERIES = (12.0, 30.0, 56.0, 90.0, 132.0, 182.0, 240.0)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
@@ -107,6 +102,41 @@ def _plain_sums(
 lattice_sums = written(_write_sums, _plain_sums, returns=3)
 
 
+def _write_pairs(to: Writer, squares: Any, weights: Any, variance: Any, both: Any, wrong: Any) -> list[Any]:
+    both, wrong = to.everywhere(both), to.everywhere(wrong)
+    squared = to.product(to.everywhere(variance), to.load(squares, to.first))
+    series = to.ones
+    for divisor in reversed(SERIES):
+        series = to.multiply_add(to.product(squared, to.same(1.0 / divisor)), series, to.ones)
+    above = to.product(squared, series)
+    per_spread = to.ratio(to.ones, to.multiply_add(both, above, to.ones))
+    once = to.product(to.load(weights, to.first), per_spread)
+    twice = to.product(once, per_spread)
+    thrice = to.product(twice, per_spread)
+    mass = to.product(once, to.multiply_add(wrong, above, to.same(2.0)))
+    apart = to.multiply_add(to.product(both, to.same(-2.0)), above, above)  # (1 - 2 both) above
+    slope = to.product(twice, to.sum(apart, to.same(2.0)))
+    bend = to.multiply_add(to.product(both, to.sum(above, to.same(6.0))), above, to.minus(to.sum(above, to.same(2.0))))
+    return [to.total(sums) for sums in (mass, slope, to.product(thrice, bend))]
+
+
+def _plain_pairs(
+    squares: Vector, weights: Vector, variance: float, both: float, wrong: float
+) -> tuple[float, float, float]:
+    above = 2.0 * np.cosh(np.sqrt(variance * squares)) - 2.0
+    spread = 1.0 + both * above
+    mass = weights / spread * (2.0 + wrong * above)
+    slope = weights / spread**2 * (2.0 + (1.0 - 2.0 * both) * above)
+    bend = weights / spread**3 * (both * (6.0 + above) * above - 2.0 - above)
+    return float(mass.sum()), float(slope.sum()), float(bend.sum())
+
+
+# Sums over pairs of points at the same distance from the mean, on either side of it, of E p, of p' and of p'' over the
+# tilt, relative to p at the mean. Two of a pair are summed in closed form, by p and 1 - p at the mean, and what
+# exp(distance) + exp(-distance) is above 2.
+pair_sums = written(_write_pairs, _plain_pairs, returns=3)
+
+
 @kernel
 def in_reach(mean: float, variance: float) -> bool:
     """Whether `logistic_normal` may be asked: the window around its mode must lie on the lattice, or near zero."""
@@ -147,38 +177,16 @@ def logistic_normal(mean: float, variance: float) -> tuple[float, float, float]:
 
 @kernel
 def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
-    """The same by Gauss and Hermite's rule, relative to p at the mean so that unlikely targets keep their digits.
-
-    Two points at the same distance from the mean are summed in closed form, by p and 1 - p at the mean, and what
-    exp(distance) + exp(-distance) is above 2.
-    """
-    pairs, middle = (FIVE, MIDDLE_OF_FIVE) if variance < LEAN else (NINE, MIDDLE_OF_NINE)
+    """The same by Gauss and Hermite's rule, relative to p at the mean so that unlikely targets keep their digits."""
     tail = math.exp(-mean)
     right = 1.0 / (1.0 + tail)
     wrong = tail * right
     both, tilt = right * wrong, right - wrong
-    total, first, second = middle, middle, -middle * tilt
-    for i in range(pairs.shape[0]):
-        above, weight = _above_two(variance * pairs[i, 0]), pairs[i, 1]
-        per_spread = 1.0 / (1.0 + both * above)
-        weight *= per_spread
-        total += weight * (2.0 + wrong * above)
-        weight *= per_spread
-        first += weight * (2.0 + (1.0 - 2.0 * both) * above)
-        weight *= per_spread * tilt
-        second += weight * (both * (6.0 + above) * above - 2.0 - above)
-    per_total = 1.0 / total
-    return min(math.log(total * right), 0.0), wrong * first * per_total, wrong * second * per_total
-
-
-@kernel
-def _above_two(squared: float) -> float:
-    """exp(d) + exp(-d) - 2, for squares of d below 1: the error is below a rounding."""
-    series = 1.0 + squared * (1.0 / 182.0) * (1.0 + squared * (1.0 / 240.0))
-    series = 1.0 + squared * (1.0 / 90.0) * (1.0 + squared * (1.0 / 132.0) * series)
-    return squared * (
-        1.0 + squared * (1.0 / 12.0) * (1.0 + squared * (1.0 / 30.0) * (1.0 + squared * (1.0 / 56.0) * series))
-    )
+    total, first, second = pair_sums(SQUARES, WEIGHTS, variance, both, wrong)
+    per_total = 1.0 / (MIDDLE_WEIGHT + total)
+    first, second = MIDDLE_WEIGHT + first, tilt * (second - MIDDLE_WEIGHT)
+    mass = math.log((MIDDLE_WEIGHT + total) * right)
+    return min(mass, 0.0), wrong * first * per_total, wrong * second * per_total
 
 
 @kernel
