@@ -235,6 +235,13 @@ class Writer:
         """A whole number, halved so many times, and what is left of it."""
         return self.builder.ashr(a, _index(times)), self.builder.and_(a, _index((1 << times) - 1))
 
+    def packed(self, numbers: Sequence[Any]) -> Any:
+        """A vector of these."""
+        value = ir.Constant(self.vector, ir.Undefined)
+        for i, number in enumerate(numbers):
+            value = self.builder.insert_element(value, number, ir.IntType(32)(i))
+        return value
+
     def parts(self, value: Any) -> list[Any]:
         """The number in each lane."""
         return [self.builder.extract_element(value, ir.IntType(32)(i)) for i in range(self.lanes)]

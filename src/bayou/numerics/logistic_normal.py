@@ -26,19 +26,25 @@ REACH = 160.0
 # For errors of 1e-12: steps of at most so many deviations, and of what the logistic function allows; and how many
 # deviations of the density count.
 COARSEST, COARSEST_OF_LOGISTIC, WIDTH = 0.845, 0.72, 7.5
-_POINTS = np.arange(-REACH, REACH + STEP / 2, STEP)
-_LOGISTIC = np.exp(-np.logaddexp(0.0, -_POINTS))
-_WRONG = np.exp(-np.logaddexp(0.0, _POINTS))
+STRIDES = int(COARSEST_OF_LOGISTIC / STEP)  # lattices of every, every second, ... point
+_SIDES = [int(REACH / (STEP * stride)) for stride in range(1, STRIDES + 1)]
 
 
-def _table(function: Vector, right: Vector, wrong: Vector) -> Matrix:
-    """Per point: the function, p', p'', and a zero, so that each is one vector."""
-    columns = function, right * wrong, right * wrong * (wrong - right), np.zeros_like(right)
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+def _table(points: Vector, function: Vector) -> Vector:
+    """A function of the points, then p' of them, then p''."""
+    right, wrong = np.exp(-np.logaddexp(0.0, -points)), np.exp(-np.logaddexp(0.0, points))
+    return np.concatenate([function, right * wrong, right * wrong * (wrong - right)])
 
 
-TABLE = _table(_LOGISTIC, _LOGISTIC, _WRONG)
-MIDDLE = _POINTS.size // 2
+def _lattice(stride: int, side: int) -> Vector:
+    points = STEP * stride * np.arange(-side, side + 1.0)
+    return _table(points, np.exp(-np.logaddexp(0.0, -points)))
+
+
+# One lattice after another: how many points each has, and where its point at zero is.
+TABLE = np.concatenate([_lattice(stride, side) for stride, side in enumerate(_SIDES, start=1)])
+POINTS = 2 * np.array(_SIDES) + 1
+MIDDLES = 3 * (np.cumsum(POINTS) - POINTS) + np.array(_SIDES)
 
 # The rule of Gauss and Hermite with n points errs by less than 2 n! variance^n / pi^(2n + 1), its second derivative by
 # 30 times as much. With nine there is a point at the mean, and four on either side of it: a vector of squares of their
@@ -58,47 +64,66 @@ FARTHEST = 900.0  # squared deviations: beyond, the mass would underflow
 NORMAL_SCALE = 1.7  # of the normal that is nearest to the logistic function
 WIDE_STEP = 0.5
 TWICE_NEGLIGIBLE = 80.0  # nats: of points that fall by half of that, even all together are less than a rounding
-_NEAR_ZERO = np.arange(-42.0, 42.0 + WIDE_STEP / 2, WIDE_STEP)
-_RIGHT, _WRONG_THERE = np.exp(-np.logaddexp(0.0, -_NEAR_ZERO)), np.exp(-np.logaddexp(0.0, _NEAR_ZERO))
+WIDE_MIDDLE = int(42.0 / WIDE_STEP)
+WIDE_POINTS = 2 * WIDE_MIDDLE + 1
+_NEAR_ZERO = WIDE_STEP * np.arange(-WIDE_MIDDLE, WIDE_MIDDLE + 1.0)
 _LEFT_OVER = np.where(
     _NEAR_ZERO < 0.0,
-    _RIGHT - ndtr(_NEAR_ZERO / NORMAL_SCALE),
-    ndtr(-_NEAR_ZERO / NORMAL_SCALE) - _WRONG_THERE,  # as on the other side, to keep its digits
+    np.exp(-np.logaddexp(0.0, -_NEAR_ZERO)) - ndtr(_NEAR_ZERO / NORMAL_SCALE),
+    ndtr(-_NEAR_ZERO / NORMAL_SCALE) - np.exp(-np.logaddexp(0.0, _NEAR_ZERO)),  # as on the other side, for its digits
 )
-WIDE_TABLE = _table(_LEFT_OVER, _RIGHT, _WRONG_THERE)
-WIDE_MIDDLE = _NEAR_ZERO.size // 2
+WIDE_TABLE = _table(_NEAR_ZERO, _LEFT_OVER)
 
 
 def _write_sums(
-    to: Writer, table: Any, middle: Any, stride: Any, count: Any, to_right: Any, to_left: Any, shrink: Any
+    to: Writer, table: Any, middle: Any, width: Any, blocks: Any, to_right: Any, to_left: Any, shrink: Any
 ) -> list[Any]:
-    row, step, shrinks = to.times(middle, to.lanes), to.times(stride, to.lanes), to.everywhere(shrink)
+    powers = [to.one, shrink]  # of the shrink
+    while len(powers) <= 16:
+        powers.append(to.product(powers[len(powers) // 2], powers[(len(powers) + 1) // 2]))
+
+    def densities(ratio: Any) -> list[Any]:
+        """Of the middle, and of the four points beside it on one side."""
+        beside = [to.one]
+        for i in range(4):
+            beside.append(to.product(beside[i], to.product(ratio, powers[i])))
+        return beside
+
+    on_right, on_left = densities(to_right), densities(to_left)
+    right, left = to.packed(on_right[:4]), to.packed(on_left[:0:-1])
+    further_right = to.packed([to.product(on_right[4], powers[4 * i]) for i in range(4)])
+    further_left = to.packed([to.product(on_left[4], powers[16 - 4 * i]) for i in range(4)])
+    shrinks = to.everywhere(powers[16])
 
     def body(i: Any, values: list[Any]) -> list[Any]:
-        sums, right, left, to_right, to_left = values
-        away = to.times(to.plus(i, 1), step)
-        right, left = to.product(right, to_right), to.product(left, to_left)
-        on_left = to.product(left, to.load(table, to.less(row, away)))
-        both = to.multiply_add(right, to.load(table, to.plus(row, away)), on_left)
-        return [to.sum(sums, both), right, left, to.product(to_right, shrinks), to.product(to_left, shrinks)]
+        *sums, right, left, further_right, further_left = values
+        away = to.times(i, to.lanes)
+        here, there = to.plus(middle, away), to.less(to.plus(middle, -to.lanes), away)
+        for f in range(3):
+            on_left = to.multiply_add(left, to.load(table, to.plus(there, to.times(width, f))), sums[f])
+            sums[f] = to.multiply_add(right, to.load(table, to.plus(here, to.times(width, f))), on_left)
+        moved = to.product(right, further_right), to.product(left, further_left)
+        return [*sums, *moved, to.product(further_right, shrinks), to.product(further_left, shrinks)]
 
-    begin = [to.load(table, row), to.ones, to.ones, to.everywhere(to_right), to.everywhere(to_left)]
-    return to.parts(to.loop(count, begin, body)[0])[:3]
+    begin = [to.zeros, to.zeros, to.zeros, right, left, further_right, further_left]
+    return [to.total(sums) for sums in to.loop(blocks, begin, body)[:3]]
 
 
 def _plain_sums(
-    table: Matrix, middle: int, stride: int, count: int, to_right: float, to_left: float, shrink: float
+    table: Vector, middle: int, width: int, blocks: int, to_right: float, to_left: float, shrink: float
 ) -> tuple[float, float, float]:
-    sums, right, left = table[middle].copy(), 1.0, 1.0
-    for i in range(1, count + 1):
-        right, left = right * to_right, left * to_left
-        to_right, to_left = to_right * shrink, to_left * shrink
-        sums += right * table[middle + i * stride] + left * table[middle - i * stride]
-    return float(sums[0]), float(sums[1]), float(sums[2])
+    steps = np.arange(4 * blocks + 1.0)
+    squares = steps * (steps - 1.0) / 2.0
+    right, left = to_right**steps * shrink**squares, to_left**steps * shrink**squares
+    first, second, third = (
+        table[begin : begin + 4 * blocks] @ right[:-1] + table[begin - 4 * blocks : begin] @ left[:0:-1]
+        for begin in (middle, middle + width, middle + 2 * width)
+    )
+    return float(first), float(second), float(third)
 
 
-# Sums over a table of its rows times densities, relative to that in the middle: on either side each is the one before
-# times a ratio, and the ratio shrinks. Both sides at once, for neither waits.
+# Sums over blocks of four points, on either side, of a function times densities, relative to that in the middle: on
+# either side each is the one before times a ratio, and the ratio shrinks. So it is of points four apart.
 lattice_sums = written(_write_sums, _plain_sums, returns=3)
 
 
@@ -165,11 +190,12 @@ def logistic_normal(mean: float, variance: float) -> tuple[float, float, float]:
     # the mode of p N is near mean + variance while that is on the rising side, and never beyond zero by much
     centre = round((mean + min(max(-mean, 0.0), variance)) * per_step)
     away = centre * step - mean
-    half, tilt = math.exp(-0.5 * step * step * per_variance), math.exp(step * away * per_variance)
+    fall, tilt = -0.5 * step * step * per_variance, step * away * per_variance
+    to_right, to_left = math.exp(fall - tilt), math.exp(fall + tilt)
     # by no more than e per unit do p and its derivatives change, so that no mode is farther away than the variance
     count = int((WIDTH * deviation + min(variance, 2.0)) * per_step) + 1
-    given = MIDDLE + centre * stride, stride, count, half / tilt, tilt * half, half * half
-    total, first, second = lattice_sums(TABLE, *given)
+    where = MIDDLES[stride - 1] + centre, POINTS[stride - 1], (count >> 2) + 1
+    total, first, second = lattice_sums(TABLE, *where, to_right, to_left, to_right * to_left)
     per_total = 1.0 / total
     log_mass = math.log(total * step * deviation * per_variance) - 0.5 * (away * away * per_variance + LOG_TWO_PI)
     return min(log_mass, 0.0), first * per_total, second * per_total
@@ -192,12 +218,13 @@ def _narrow(mean: float, variance: float) -> tuple[float, float, float]:
 @kernel
 def _wide(mean: float, variance: float) -> tuple[float, float, float]:
     """The same for wide latents. Densities are relative to that at zero."""
-    half, tilt = math.exp(-0.5 * WIDE_STEP * WIDE_STEP / variance), math.exp(WIDE_STEP * mean / variance)
+    half, tilt = -0.5 * WIDE_STEP * WIDE_STEP / variance, WIDE_STEP * mean / variance
+    to_right, to_left = math.exp(half + tilt), math.exp(half - tilt)
     fall = 1.0 - abs(mean) / variance  # of a point's share, at first, in nats per unit; then it falls faster
     reach = TWICE_NEGLIGIBLE / (fall + math.sqrt(fall * fall + TWICE_NEGLIGIBLE / variance))
-    count = min(int(reach * (1.0 / WIDE_STEP)) + 1, WIDE_MIDDLE)
-    given = WIDE_MIDDLE, 1, count, tilt * half, half / tilt, half * half
-    total, first, second = lattice_sums(WIDE_TABLE, *given)
+    blocks = min((int(reach * (1.0 / WIDE_STEP)) >> 2) + 1, WIDE_MIDDLE >> 2)
+    where = WIDE_MIDDLE, WIDE_POINTS, blocks
+    total, first, second = lattice_sums(WIDE_TABLE, *where, to_right, to_left, to_right * to_left)
     deviation = math.sqrt(variance)
     at_zero = WIDE_STEP * math.exp(-0.5 * (mean * mean / variance + LOG_TWO_PI)) / deviation
     of_normal = 0.5 * math.erfc(-mean / math.sqrt(2.0 * (variance + NORMAL_SCALE * NORMAL_SCALE)))
