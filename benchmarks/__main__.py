@@ -9,7 +9,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import dense, ensembles, functions, machine, mixtures, single, sparse, sparse_quality, startup, tables
+from benchmarks import (
+    banks,
+    dense,
+    ensembles,
+    functions,
+    machine,
+    mixtures,
+    single,
+    sparse,
+    sparse_quality,
+    startup,
+    tables,
+)
 from benchmarks.report import Result, show, write
 from benchmarks.timing import Effort
 
@@ -17,6 +29,7 @@ CASES: dict[str, Callable[[Effort], Iterator[Result]]] = {
     "diagonal": dense.diagonal,
     "full": dense.full,
     "low-rank": dense.low_rank,
+    "banks": banks.banks,
     "arrays": single.arrays,
     "dicts": single.dicts,
     "functions": functions.functions,

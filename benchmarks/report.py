@@ -18,6 +18,7 @@ UNITS = {
     "microseconds": "us beyond the kernel",
     "step": "us",
     "nanoseconds": "ns per function",
+    "learners": "learners",
     "per feature": "ns per feature",
     "seconds": "s",
     "megabytes": "MB",
@@ -33,10 +34,10 @@ class Result:
     """What one contender took, and the figure that is made of it; a goal is a bound on the figure.
 
     ``ratio`` is the time of this peer over ours; ``fraction`` our rate over that of a matrix product; ``microseconds``
-    what a call costs beyond its kernel; ``step`` our time itself; ``nanoseconds`` that per function of a basis, ``per
-    feature`` per feature; ``seconds`` wall time; ``megabytes`` the most memory of a process, ``growth`` that over
-    another's; ``nats`` a log loss, ``percent`` a share of right answers. What is better when larger should be above its
-    goal, all else below it.
+    what a call costs beyond its kernel; ``step`` our time itself; ``learners`` that over the time of one learner;
+    ``nanoseconds`` that per function of a basis, ``per feature`` per feature; ``seconds`` wall time; ``megabytes`` the
+    most memory of a process, ``growth`` that over another's; ``nats`` a log loss, ``percent`` a share of right answers.
+    What is better when larger should be above its goal, all else below it.
     """
 
     case: str

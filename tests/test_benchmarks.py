@@ -82,6 +82,19 @@ def test_peers_are_compared_on_dicts(run: Run) -> None:
             assert result["reached"] is None
 
 
+def test_members_of_a_bank_are_counted_in_learners(run: Run) -> None:
+    printed, written = run("banks")
+    assert "learners" in printed
+    settings = [f"10 features, {name}" for name in ("Logistic", "Probit", "Gaussian")]
+    for setting in settings:
+        one, *banks = (result for result in written["results"] if result["setting"] == setting)
+        assert [bank["contender"] for bank in banks] == ["8 members alike", "8 rates of drift"]
+        for bank in banks:
+            assert bank["figure"] == pytest.approx(bank["microseconds"] / one["microseconds"])
+            assert bank["goal"] == 8.0
+            assert bank["reached"] == (bank["figure"] < 8.0)
+
+
 def test_functions_have_a_bound_peers_and_a_cost_each(run: Run) -> None:
     printed, written = run("functions")
     steps, peers, sizes = (

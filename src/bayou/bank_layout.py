@@ -199,7 +199,7 @@ def prior_of(members: Sequence[Member], plan: BankPlan, n_inputs: int) -> BankBe
     count, chains, groups = len(members), plan.switching.size, groups_of(members)
     covariance, blocks = np.zeros(int(np.sum(plan.latents * plan.size**2))), blocks_of(plan)
     for m in range(blocks.size.size):
-        at, square, size = slice_of(blocks, m)
+        at, square, _ = slice_of(blocks, m)
         covariance[square] = np.diag(plan.ceiling[at]).ravel()
     width = groups[0].n_waves if groups else 0
     frequency, phase = np.zeros((len(groups), width, n_inputs)), np.zeros((len(groups), width))
@@ -254,10 +254,10 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
     needed = np.zeros(len(groups), dtype=np.int64)
     latents = members[0].n_latents
     if latents == 1:
-        record = np.zeros((count, N_RECORDS))
-        by_seat = np.zeros((7, count))
-        asked = record, np.zeros(count)
-        return BankRoom(np.zeros(widest), np.zeros(plan.origin.size), *by_seat, np.zeros(count), waves, needed, *asked)
+        x, direction, record = np.zeros(widest), np.zeros(plan.origin.size), np.zeros((count, N_RECORDS))
+        asked, walks, latent, variance, blur, step, spread, values, shares = np.zeros((9, count))
+        by_seat = asked, walks, latent, variance, blur, step, spread
+        return BankRoom(x, direction, *by_seat, values, waves, needed, record, shares)
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
     each: Any = [*np.zeros((6, latents)), race_room(latents)]
     return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)

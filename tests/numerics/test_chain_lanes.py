@@ -1,4 +1,4 @@
-"""Chains before and after a row: against sums in plain Python, for every number of members left beside whole vectors."""
+"""Chains before and after a row: against sums in plain Python, for every number of members beside whole vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four beliefs side by side: against numpy, belief by belief, for every size at which blocks of columns end otherwise."""
+"""Four beliefs side by side: against numpy, belief by belief, for every size at which blocks of columns differ."""
 
 from __future__ import annotations
 

@@ -165,14 +165,29 @@ def leave_out(plan: BankPlan, m: int, room: BankRoom) -> None:
 
 @borrowing_kernel
 def ask(belief: BankBelief, plan: BankPlan, inputs: Vector, past: Vector, stays: float, room: BankRoom) -> None:
-    """What all who are asked know of the latent of a row, when their weights have walked: which ``stays`` so, or not."""
-    laid, of_weights = -1, (belief.mean, plan.ceiling, room.direction)
+    """What all who are asked know of the latent of a row, when their weights have walked, which ``stays`` so or not."""
+    laid = -1
     for f in range(plan.fours.shape[0]):
         asked = room.asked[FOUR * f : FOUR * f + FOUR]
         if asked[0] + asked[1] + asked[2] + asked[3] > 0.0:
-            m, by_seat = plan.fours[f, 0], (room.walks, room.asked, stays, room.variance, room.latent, FOUR * f)
+            m = plan.fours[f, 0]
             laid = lay_out(plan, m, laid, inputs, past, room)
-            ask_four(belief.covariance, plan.square[m], *of_weights, plan.at[m], room.x, plan.size[m], *by_seat)
+            ask_four(
+                belief.covariance,
+                plan.square[m],
+                belief.mean,
+                plan.ceiling,
+                room.direction,
+                plan.at[m],
+                room.x,
+                plan.size[m],
+                room.walks,
+                room.asked,
+                stays,
+                room.variance,
+                room.latent,
+                FOUR * f,
+            )
     for seat in range(FOUR * plan.fours.shape[0], room.asked.size):
         if room.asked[seat] > 0.0:
             m = plan.alone[seat - FOUR * plan.fours.shape[0]]

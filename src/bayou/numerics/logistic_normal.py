@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from bayou.contracts import Matrix, Vector
+from bayou.contracts import Vector
 from bayou.numerics.instructions import Writer, written
 from bayou.numerics.jit import kernel
 
