@@ -131,7 +131,7 @@ class Bank(Findings):
 
     def _prepare(self) -> None:
         """Compile what is not yet on disk, and lay out what every call needs."""
-        self._kernels = self._tables()
+        self._kernels, self._likelihoods = self._tables(), tuple(member.likelihood for member in self.members)
         params = [member.likelihood.params for member in self.members]
         self._params = np.zeros((len(params), max(1, *(part.size for part in params))))
         for row, part in zip(self._params, params, strict=True):
@@ -164,7 +164,7 @@ class Bank(Findings):
             "predict": entry_point(predicts, *known, *asked, 0.0, record, room),
             "foresee": entry_point(foresee, *known, 0.0, room.shares),
             "learn": entry_point(learns, *known, *given, record, shares, np.zeros(1), room),
-            "forecast": entry_point(forecasts, *known, *asked, record, self.belief.chains, room),
+            "forecast": entry_point(forecasts, *known, *asked, record, self.belief.chains[None], room),
             "learn_late": entry_point(learns_late, *known, self._kernels, self._params, *late),
         }
 
@@ -218,8 +218,7 @@ class Bank(Findings):
     ) -> Said:
         if self._has_classes:
             return MixedClasses(record, shares, single, evidence)
-        likelihoods = [member.likelihood for member in self.members]
-        return MixedPrediction(likelihoods, record, shares, single, evidence, asked)
+        return MixedPrediction(self._likelihoods, record, shares, single, evidence, asked)
 
     # --- learning
 
@@ -293,17 +292,28 @@ class Bank(Findings):
 
     def forecast(self, features: ArrayLike, missing: Mask | None = None) -> Forecast:
         """Say what is known of an example whose target comes later, and let its time pass."""
-        given = np.atleast_2d(np.asarray(features, np.float64))
-        rows, mask = self._rows(given.copy(), None if missing is None else np.atleast_2d(missing))
-        if len(rows) != 1:
-            raise ShapeMismatch(f"`features` must be one example; got {len(rows)}.")
+        one = np.atleast_2d(np.asarray(features, np.float64))
+        if len(one) != 1:
+            raise ShapeMismatch(f"`features` must be one example; got {len(one)}.")
+        return self.forecast_many(one, None if missing is None else np.atleast_2d(missing))[1][0]
+
+    def forecast_many(self, features: ArrayLike, missing: Mask | None = None) -> tuple[Said, list[Forecast]]:
+        """`forecast` of each row, in order: what is said of all of them, and each for itself."""
+        rows, mask = self._rows(np.array(features, np.float64), missing)
         any_large(rows)
-        past = self.belief.past.copy()
-        record, of_chains = self._said_of(1)[0], np.empty_like(self.belief.chains)
+        past, before, chains = self.belief.past, self.n_steps, self.belief.chains
+        record, of_chains = self._said_of(len(rows))[0], np.empty((len(rows), *chains.shape))
         asked = self._kernels, self._params, rows, mask, record, of_chains, self._room
         self._forecast(self.belief, self.plan, *asked)
-        said = self._said(record, of_chains.sum(axis=0, keepdims=True), single=True, asked=True)
-        return Forecast(rows, mask, past, record, of_chains, self.n_steps, said)
+        shares = of_chains.sum(axis=1)
+        each = []
+        for n in range(len(rows)):  # nothing is shared: what waits for its target keeps no other in memory
+            own = slice(n, n + 1)
+            mine = record[own].copy()
+            said = self._said(mine, shares[own].copy(), single=True, asked=True)
+            known = rows[own].copy(), mask[own].copy(), past.copy(), mine, of_chains[n].copy()
+            each.append(Forecast(*known, before + n + 1, said))
+        return self._said(record, shares, asked=True), each
 
     def learn_late(self, forecast: Forecast, y: float, then: float | None = None) -> None:
         """Learn the target of an example that was forecast, once, however many were since.

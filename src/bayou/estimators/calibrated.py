@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -75,10 +76,10 @@ class CalibratedEstimator(OnlineEstimator):
         if self._calibration is not None and pending.calibrated is not None:
             self._calibration.learn_late(pending.calibrated, target)
 
-    def _foreseen(self, said: Any) -> Foreseen | None:
+    def _foreseen(self, said: Any, count: int) -> Sequence[Foreseen | None]:
         if self._calibration is None or len(self._codes) < 2:
-            return None
-        return self._calibration.forecast(float(self._uncalibrated(said)[0]))
+            return super()._foreseen(said, count)
+        return [self._calibration.forecast(given) for given in self._uncalibrated(said).tolist()]
 
     @staticmethod
     def _uncalibrated(prediction: Any) -> Vector:

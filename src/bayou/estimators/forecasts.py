@@ -53,12 +53,16 @@ class Forecasts:
         self.waiting: dict[int, Pending] = {}
         self.issued = 0
 
-    def issue(self, pending: Pending) -> int:
-        """Let one wait; returns its id."""
-        if len(self.waiting) >= MOST_PENDING:
+    def check_room(self, count: int) -> None:
+        """Raise unless so many more may wait."""
+        if len(self.waiting) + count > MOST_PENDING:
             raise InvalidSpec(
                 f"at most {MOST_PENDING:,} forecasts may wait for their targets; `drop_forecast` those that get none."
             )
+
+    def issue(self, pending: Pending) -> int:
+        """Let one wait; returns its id."""
+        self.check_room(1)
         self.issued += 1
         self.waiting[self.issued] = pending
         return self.issued

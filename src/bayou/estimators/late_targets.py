@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,27 +41,41 @@ class LateTargets(ChosenLearner):
         True
         >>> model.learn_late(issued.id, "large")
         """
-        example: Any = x
-        if not isinstance(x, SparseRows):
-            example = dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
-        if not self._begun():
-            return Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None)
-        bank = self._bank
-        prediction: Any
-        if bank is None:
-            prediction = self._predicted(example)
-            calibrated = self._foreseen(prediction)
-            pending = Pending(example, None, (0.0, 1.0), calibrated)
-            return Issued(self.forecasts.issue(pending), self._told_of(prediction, calibrated))
-        forecast = bank.forecast(*self._features_of(example, learn=False))
-        units, prediction = self._units_now(), forecast.prediction
-        calibrated = self._foreseen(prediction)
-        said = self._told_of(prediction.in_units(*units) if units != (0.0, 1.0) else prediction, calibrated)
-        return Issued(self.forecasts.issue(Pending(example, forecast, units, calibrated)), said)
+        return self.forecast_many([x])[0]
 
-    def _foreseen(self, said: Any) -> Foreseen | None:
-        """What a calibration makes of what was said of one example, if there is one."""
-        return None
+    def forecast_many(self, X: Iterable[Any]) -> list[Issued]:
+        """`forecast_one` of each of these, in order, in less time; where one of them is wrong, none waits.
+
+        >>> from bayou import OnlineRegressor
+        >>> model = OnlineRegressor()
+        >>> for size in (1.0, 9.0, 8.0, 2.0, 1.0, 9.0, 2.0, 8.0):
+        ...     model.learn_one({"size": size}, 10.0 * size)
+        >>> small, large = model.forecast_many([{"size": 1.0}, {"size": 7.0}])
+        >>> bool(small.said.mean < large.said.mean), model.learn_late(large.id, 70.0)
+        (True, None)
+        """
+        examples = [_kept(x) for x in X]
+        self.forecasts.check_room(len(examples))
+        if not self._begun():
+            return [Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None) for example in examples]
+        if self._bank is None:
+            said = [self._predicted(example) for example in examples]
+            foreseen: Sequence[Foreseen | None] = [it for one in said for it in self._foreseen(one, 1)]
+            waiting = [Pending(example, None, (0.0, 1.0), one) for example, one in zip(examples, foreseen, strict=True)]
+        elif examples:
+            together, forecasts = self._bank.forecast_many(*self._features_of_all(examples))
+            units, foreseen = self._units_now(), self._foreseen(together, len(examples))
+            said = [_in_units(forecast.prediction, units) for forecast in forecasts]
+            known = zip(examples, forecasts, foreseen, strict=True)
+            waiting = [Pending(example, forecast, units, calibrated) for example, forecast, calibrated in known]
+        else:
+            return []
+        told = [self._told_of(*one) for one in zip(said, foreseen, strict=True)]
+        return [Issued(self.forecasts.issue(pending), one) for pending, one in zip(waiting, told, strict=True)]
+
+    def _foreseen(self, said: Any, count: int) -> Sequence[Foreseen | None]:
+        """What a calibration makes of what was said of so many examples, if there is one."""
+        return [None] * count
 
     def _units_now(self) -> tuple[float, float]:
         """Location and scale of the targets that a bank is told."""
@@ -132,6 +146,20 @@ class LateTargets(ChosenLearner):
         """What a forecast says; ``calibrated`` is what a calibration has made of it already."""
         return prediction
 
+    def _features_of_all(self, examples: list[Any]) -> tuple[Any, Any]:
+        """Features of dicts or rows that are not learnt, a row each, and their mask or None."""
+        are_rows = all(isinstance(example, np.ndarray) for example in examples)
+        if are_rows and not self._names and all(example.shape == (1, self.n_features_in_) for example in examples):
+            rows = np.concatenate(examples)
+            check_magnitude(rows)
+            return self._encode(rows, NO_WEIGHTS, learn=False)
+        parts = [self._features_of(example, learn=False) for example in examples]
+        if len(parts) == 1:
+            return parts[0]
+        features = np.concatenate([own for own, _ in parts])
+        masks = [np.zeros((1, features.shape[1]), np.bool_) if mask is None else mask for _, mask in parts]
+        return features, np.concatenate(masks)
+
     def _features_of(self, example: Any, learn: bool) -> tuple[Any, Any]:
         """Features of a dict or a row, as one row, and its mask or None."""
         if isinstance(example, Mapping):
@@ -141,3 +169,14 @@ class LateTargets(ChosenLearner):
             self._rows(example, reset=False)  # which says what is wrong
         check_magnitude(example)
         return self._encode(example, NO_WEIGHTS, learn)
+
+
+def _kept(x: Any) -> Any:
+    """An example as it is kept until its target comes: not what whoever gave it may change."""
+    if isinstance(x, SparseRows):
+        return x
+    return dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
+
+
+def _in_units(said: Any, units: tuple[float, float]) -> Any:
+    return said if units == (0.0, 1.0) else said.in_units(*units)

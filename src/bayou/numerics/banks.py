@@ -501,20 +501,21 @@ def forecast_bank(
     features: Matrix,
     missing: Mask,
     record: Array,
-    of_chains: Matrix,
+    of_chains: Array,
     room: BankRoom,
 ) -> None:
-    """Let the time of one row pass, and record what each member says of it and what chains (k, m) foresee of each.
+    """Let the time of rows pass, and record what each member says of each and what chains (n, k, m) foresee of them.
 
     Chains are left as they are: these move when targets come, and how long they have not is foreseen.
     """
-    foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains)
-    call_awake(belief, plan, False, record[0], room)
-    prepare_waves(belief, plan, features[0], missing, 0, room)
-    ask(belief, plan, features[0], belief.past, 1.0, room)
-    tell_all(belief, plan, missing, 0, record[0], room)
-    ask_for_one(belief, plan, kernels, params, record[0])
-    belief.pulse[STEPS] += 1.0
+    for n in range(features.shape[0]):
+        foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains[n])
+        call_awake(belief, plan, False, record[n], room)
+        prepare_waves(belief, plan, features[n], missing, n, room)
+        ask(belief, plan, features[n], belief.past, 1.0, room)
+        tell_all(belief, plan, missing, n, record[n], room)
+        ask_for_one(belief, plan, kernels, params, record[n])
+        belief.pulse[STEPS] += 1.0
 
 
 @borrowing_kernel

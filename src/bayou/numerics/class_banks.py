@@ -231,21 +231,22 @@ def forecast_classes(
     features: Matrix,
     missing: Mask,
     record: Array,
-    of_chains: Matrix,
+    of_chains: Array,
     room: ClassRoom,
 ) -> None:
-    """Let the time of one row pass, and record what each member says of it and what chains (k, m) foresee of each."""
-    foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains)
-    prepare_waves(belief, plan, features[0], missing, 0, room)
-    for m in range(plan.drift.size):
-        silent(record[0, m])
-        if belief.rest[m] > 0.0:
-            belief.idle[m] += 1.0
-            continue
-        pass_time(belief, plan, m)
-        if marginals(belief, plan, m, features[0], belief.past, missing, 0, 0.0, room):
-            race(room.mean, room.total, record[0, m], room.race)
-    belief.pulse[STEPS] += 1.0
+    """Let the time of rows pass, and record what each member says of each and what chains (n, k, m) foresee of them."""
+    for n in range(features.shape[0]):
+        foresee_chains(belief, plan, belief.pulse[STEPS] - belief.pulse[LATEST], of_chains[n])
+        prepare_waves(belief, plan, features[n], missing, n, room)
+        for m in range(plan.drift.size):
+            silent(record[n, m])
+            if belief.rest[m] > 0.0:
+                belief.idle[m] += 1.0
+                continue
+            pass_time(belief, plan, m)
+            if marginals(belief, plan, m, features[n], belief.past, missing, n, 0.0, room):
+                race(room.mean, room.total, record[n, m], room.race)
+        belief.pulse[STEPS] += 1.0
 
 
 @borrowing_kernel

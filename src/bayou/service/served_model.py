@@ -85,15 +85,7 @@ class ServedModel:
         rows: Sequence[Row] = event.body["rows"]
         inputs, ignored = self._inputs(rows), self.ignored(rows)
         estimator = self.model.estimator
-        before, all_issued = estimator.forecasts.issued, []
-        try:
-            for one in inputs:
-                all_issued.append(estimator.forecast_one(one))
-        except BayouError:
-            for issued in all_issued:
-                estimator.drop_forecast(issued.id)
-            estimator.forecasts.issued = before
-            raise
+        all_issued = estimator.forecast_many(inputs)
         for place, issued in enumerate(all_issued):
             kept = issued.said if isinstance(issued.said, dict) else None
             self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
