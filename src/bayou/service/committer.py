@@ -34,13 +34,32 @@ class Committer:
     ):
         self._store, self._failed, self._told = store, failed, told
         self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._turn, self._begun = threading.Lock(), 0  # what the thread has yet to bring to its end
         self._thread = threading.Thread(target=self._run, name="bayou-committer", daemon=True)
-        self.commits = 0
+        self.commits, self._versions = 0, 0
         self._thread.start()
 
     def put(self, entry: Entry) -> None:
         """Have something written."""
-        self._queue.put(entry)
+        with self._turn:
+            self._begun += 1
+            self._queue.put(entry)
+
+    def put_small(self, entry: Entry) -> None:
+        """Have something small written by the loop, who asks: at once, unless others wait, or the disk would keep it.
+
+        Two threads that hand it to each other would take longer than the writing does.
+        """
+        with self._turn:
+            if self._begun or self._store.waits_for_disk:
+                self._begun += 1
+                self._queue.put(entry)
+                return
+            tell = self._written([entry])
+        for each in tell:
+            each()
+        if self._store.wants_checkpoint:
+            self.put(_NOTHING)  # which the thread does
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -48,27 +67,33 @@ class Committer:
         self._thread.join()
 
     def _run(self) -> None:
-        versions = 0
         while True:
             group, ends = self._group()
-            valid = [entry for entry in group if entry.is_valid()]
-            error: Refused | None = None
-            try:
-                if valid:
-                    self._store.write(entry.batch for entry in valid)
-                    self.commits += 1
-            except Refused as refused:
-                error = refused
-                self._failed({entry.batch.model for entry in valid})
-            given_up = NotStored(NOT_STORED)
-            keep = set(map(id, valid))
-            self._told([_tell(entry, error if id(entry) in keep else given_up) for entry in group])
-            versions += sum(entry.batch.version is not None for entry in valid)
-            if versions >= SHRINK_EVERY:
+            self._told(self._written(group))
+            if self._versions >= SHRINK_EVERY:
                 self._store.shrink()
-                versions = 0
+                self._versions = 0
+            if self._store.wants_checkpoint:
+                self._store.checkpoint()
+            with self._turn:
+                self._begun -= len(group)
             if ends:
                 return
+
+    def _written(self, group: list[Entry]) -> Answers:
+        """Write all of them that still count; returns what tells everyone how it went."""
+        valid = [entry for entry in group if entry.is_valid()]
+        error: Refused | None = None
+        try:
+            if valid:
+                self._store.write(entry.batch for entry in valid)
+                self.commits += 1
+        except Refused as refused:
+            error = refused
+            self._failed({entry.batch.model for entry in valid})
+        given_up, keep = NotStored(NOT_STORED), set(map(id, valid))
+        self._versions += sum(entry.batch.version is not None for entry in valid)
+        return [_tell(entry, error if id(entry) in keep else given_up) for entry in group]
 
     def _group(self) -> tuple[list[Entry], bool]:
         """All that waits, at least one; and whether that is the end."""
@@ -89,3 +114,6 @@ class Committer:
 
 def _tell(entry: Entry, error: Refused | None) -> Callable[[], None]:
     return lambda: entry.done(error)
+
+
+_NOTHING = Entry(Batch(), lambda error: None, lambda: False)

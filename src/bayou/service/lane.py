@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bayou.errors import BayouError
 from bayou.estimators.forecasts import Forecasts
@@ -26,6 +26,7 @@ from bayou.service.store import Answered, Batch, Journalled, Position, Store, Ve
 PUBLISH_EVERY = 0.05  # seconds at least, while events keep coming
 PUBLISH_SHARE = 0.1  # of the time, at most
 LEAST_ROWS, MOST_REPLAYED = 256, 100_000  # rows of the journal, and examples in them, between versions
+Result = TypeVar("Result")
 Done = Callable[["Applied | None", "bytes", "BaseException | None"], None]
 
 
@@ -49,10 +50,14 @@ class Job(NamedTuple):
     look: Callable[[ServedModel], bytes] | None = None
 
     @property
+    def rows(self) -> int:
+        """How many are to be predicted; of other events none."""
+        return len(self.event.body["rows"]) if self.event is not None and self.event.kind == ISSUE else 0
+
+    @property
     def is_small(self) -> bool:
         """Whether it takes next to no time."""
-        event = self.event
-        return event is not None and event.kind == ISSUE and len(event.body["rows"]) <= INLINE_ISSUED
+        return 0 < self.rows <= INLINE_ISSUED
 
 
 class Lane:
@@ -108,7 +113,7 @@ class Lane:
         with self.lock:
             self._check_epoch(job)
             applied = self._applied(job)
-            self._put(job, applied)
+            self._put(job, applied, self._committer.put_small)
             self._fresh = False
         return applied
 
@@ -129,14 +134,39 @@ class Lane:
                 if not self.queue:
                     self.running = False
                     return
-                job = self.queue.popleft()
-                self.waiting -= not job.is_small
+                jobs = self._next_jobs()
             try:
-                self._do(job)
+                self._do_written(jobs) if len(jobs) > 1 else self._do(jobs[0])
             except BaseException as error:
-                job.done(None, b"", error)
+                for job in jobs:
+                    job.done(None, b"", error)
             if self.broken:
                 self.mend()
+
+    def _next_jobs(self) -> list[Job]:
+        """The next that waits; of predictions that were written beforehand, some that follow each other."""
+        jobs, rows = [self.queue.popleft()], 0
+        while jobs[-1].written and self.queue and self.queue[0].written:
+            rows += self.queue[0].rows
+            if rows > INLINE_ISSUED:
+                break
+            jobs.append(self.queue.popleft())
+        self.waiting -= sum(not job.is_small for job in jobs)
+        return jobs
+
+    def _do_written(self, jobs: list[Job]) -> None:
+        """Apply predictions that were written beforehand together, or where one of them cannot be, each by itself."""
+        try:
+            with self.lock:
+                for job in jobs:
+                    self._check_epoch(job)
+                self._guarded(lambda: self.served.issue_all([(job.seq, job.event) for job in jobs if job.event]))
+                self._note_applied()
+        except BayouError:
+            for job in jobs:
+                with suppress(NotStored):
+                    self._do(job)
+        self._shorten_journal(jobs[-1].epoch)
 
     def _do(self, job: Job) -> None:
         with self.lock:
@@ -154,24 +184,40 @@ class Lane:
                     self.served.seq = job.seq
                     return
                 raise
-            self._fresh = False
-            if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
-                self._publish()
+            self._note_applied()
             if not job.written:
                 self._put(job, applied)
             self.rate.add(applied.rows)
-        if self.wants_version() and job.back_to is None:
+        if job.back_to is None:
+            self._shorten_journal(job.epoch)
+
+    def _shorten_journal(self, epoch: int) -> None:
+        """Make a version where the journal has become long."""
+        if self.wants_version():
             with self.lock, suppress(BayouError):  # the journal is kept, and so nothing is lost
-                self._put_version(Job(0, None, _nothing, _nobody, epoch=job.epoch))
+                self._put_version(Job(0, None, _nothing, _nobody, epoch=epoch))
+
+    def _note_applied(self) -> None:
+        """Let readers see it, unless they have seen what is nearly the same a moment ago."""
+        self._fresh = False
+        if time.monotonic() - self._copied > max(PUBLISH_EVERY, self._cost / PUBLISH_SHARE):
+            self._publish()
 
     def _check_epoch(self, job: Job) -> None:
         if self.broken or job.epoch != self.epoch:
             raise NotStored(NOT_STORED)
 
     def _applied(self, job: Job) -> Applied:
-        assert job.event is not None
+        event = job.event
+        assert event is not None
+        return self._guarded(
+            lambda: self._roll_back(job) if job.back_to is not None else self.served.apply(job.seq, event)
+        )
+
+    def _guarded(self, apply: Callable[[], Result]) -> Result:
+        """Apply something; where it is not known what of it was, nothing counts that is not written."""
         try:
-            return self._roll_back(job) if job.back_to is not None else self.served.apply(job.seq, job.event)
+            return apply()
         except HalfDone as error:
             self.give_up()
             raise error.why from error
@@ -195,22 +241,22 @@ class Lane:
         assert job.event is not None
         return Journalled(job.seq, self.id, job.event.kind, job.event.at, rows, job.event.to_bytes())
 
-    def _put(self, job: Job, applied: Applied) -> None:
+    def _put(self, job: Job, applied: Applied, put: Callable[[Entry], None] | None = None) -> None:
         """Have what was applied written."""
         try:
-            self._put_row(job, applied)
+            self._put_row(job, applied, self._committer.put if put is None else put)
         except BaseException:  # it was applied, and nobody will write it
             self.give_up()
             raise
 
-    def _put_row(self, job: Job, applied: Applied) -> None:
+    def _put_row(self, job: Job, applied: Applied, put: Callable[[Entry], None]) -> None:
         row = self.row_of(job, applied.rows)
         version = self._new_version(job.version) if job.back_to is not None else None
         answer = job.answer(self.served, applied)
         told = None if job.key is None else Answered(*job.key, answer)
         self.count(row)
         done, epoch = job.done, job.epoch
-        self._committer.put(
+        put(
             Entry(
                 Batch(row, told, job.offset, version, self.id),
                 lambda error: done(applied, answer, error),

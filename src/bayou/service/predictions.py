@@ -140,7 +140,7 @@ class Predictions:
             lambda error: done(Applied(0, []), b"", error),
             lambda: lane.epoch == epoch and not lane.deleted,
         )
-        self._turns.committer.put(entry)
+        self._turns.committer.put_small(entry)
         lane.add(job, self._turns.pool.submit)
         await future
         return Predicted(shown, _ids(seq, len(shown)), ignored, version)

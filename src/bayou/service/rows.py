@@ -15,11 +15,13 @@ PLAIN = (bool, int, float, str)
 
 def check_rows(rows: Sequence[Any]) -> None:
     """Raise unless these are rows of plain values."""
+    seen: set[tuple[str, ...]] = set()
     for place, row in enumerate(rows):
         if not isinstance(row, dict):
             raise InvalidFeatures(f"row {place} must be an object of columns; got {type(row).__name__}.")
-        if len(row) > MOST_COLUMNS:
-            raise InvalidFeatures(f"row {place} must have at most {MOST_COLUMNS} columns; got {len(row)}.")
+        if (names := tuple(row)) not in seen:  # most rows have the same
+            _check_names(names, place)
+            seen.add(names)
         for name, value in row.items():
             kind = type(value)
             if kind is int or value is None or kind is bool or (kind is float and value - value == 0.0):
@@ -32,10 +34,15 @@ def check_rows(rows: Sequence[Any]) -> None:
                 raise InvalidFeatures(
                     f"row {place} must hold at most {LONGEST_VALUE} letters a value; got {len(value)} in {name[:40]!r}."
                 )
-        if len(name_too_long := max(row, key=len, default="")) > LONGEST_NAME:
-            raise InvalidFeatures(
-                f"columns must have names of at most {LONGEST_NAME} letters; got {len(name_too_long)} in row {place}."
-            )
+
+
+def _check_names(names: tuple[str, ...], place: int) -> None:
+    if len(names) > MOST_COLUMNS:
+        raise InvalidFeatures(f"row {place} must have at most {MOST_COLUMNS} columns; got {len(names)}.")
+    if (longest := max(map(len, names), default=0)) > LONGEST_NAME:
+        raise InvalidFeatures(
+            f"columns must have names of at most {LONGEST_NAME} letters; got {longest} in row {place}."
+        )
 
 
 def names_of(rows: Iterable[Row]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from bayou.service.rows import Row, check_label, check_rows, names_of, table_of,
 from bayou.service.settings import Settings
 
 SOURCE = "the service"
+KINDS: dict[type, type] = {bool: bool, int: float, float: float}  # of labels, which are text else
 MOST_IGNORED = 20  # columns that are named in an answer
 
 
@@ -63,7 +65,9 @@ class ServedModel:
 
     def apply(self, seq: int, event: Event) -> Applied:
         """Let one thing happen; raises, and stays as it was, if it cannot."""
-        apply = {LEARN: self._learn, ISSUE: self._issue, FEEDBACK: self._feedback}[event.kind]
+        if event.kind == ISSUE:
+            return self.issue_all([(seq, event)])[0]
+        apply = {LEARN: self._learn, FEEDBACK: self._feedback}[event.kind]
         done = apply(seq, event)
         self.seq = seq
         return done
@@ -80,17 +84,24 @@ class ServedModel:
         self.run.count(learnt)
         return Applied(int(learnt.known.sum()), ignored, learnt)
 
-    def _issue(self, seq: int, event: Event) -> Applied:
-        """Forecast each row; the oldest predictions that wait make room."""
-        rows: Sequence[Row] = event.body["rows"]
-        inputs, ignored = self._inputs(rows), self.ignored(rows)
-        estimator = self.model.estimator
-        all_issued = estimator.forecast_many(inputs)
-        for place, issued in enumerate(all_issued):
-            kept = issued.said if isinstance(issued.said, dict) else None
-            self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
-        self._expire(event.at)
-        return Applied(0, ignored, said=[issued.said for issued in all_issued])
+    def issue_all(self, events: Sequence[tuple[int, Event]]) -> list[Applied]:
+        """Forecast the rows of events, in order; the oldest predictions that wait make room.
+
+        The same as one event after another, in less time; raises, and none happens, if one of them cannot.
+        """
+        rows: list[Row] = [row for _, event in events for row in event.body["rows"]]
+        all_issued = iter(self.model.estimator.forecast_many(self._inputs(rows)))
+        done = []
+        for seq, event in events:
+            own, said = event.body["rows"], []
+            for place, issued in enumerate(islice(all_issued, len(own))):
+                kept = issued.said if isinstance(issued.said, dict) else None
+                self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
+                said.append(issued.said)
+            self._expire(event.at)
+            self.seq = seq
+            done.append(Applied(0, self.ignored(own), said=said))
+        return done
 
     def _expire(self, now: float) -> None:
         """Wait no longer for labels that are late by a stated time, or where too many are waited for."""
@@ -209,10 +220,10 @@ class ServedModel:
 
     def _check_kinds(self, labels: list[Any]) -> None:
         """Truth values, numbers and text are different classes, and hardly meant to stand side by side."""
-        known = [*self.model.classes[:1], *labels]
-        for label in labels:
-            if kind_of(label) != kind_of(known[0]):
-                raise InvalidTarget(f"labels must be of one kind, as {known[0]!r}; got {repr(label)[:60]}.")
+        known = [*self.model.classes[:1], *labels[:1]]
+        if len({KINDS.get(kind, str) for kind in {*map(type, known), *map(type, labels)}}) > 1:
+            other = next(label for label in labels if kind_of(label) != kind_of(known[0]))
+            raise InvalidTarget(f"labels must be of one kind, as {known[0]!r}; got {repr(other)[:60]}.")
 
     # --- asking
 
@@ -310,7 +321,7 @@ class ServedModel:
 
 def kind_of(label: Any) -> type:
     """Of a label: bool, float for all numbers, or str."""
-    return bool if isinstance(label, bool) else float if isinstance(label, int | float) else str
+    return KINDS.get(type(label), str)
 
 
 def name_of(label: Any) -> str:

@@ -14,7 +14,7 @@ from bayou.service.security import check_token, is_loopback
 from bayou.service.sources.follower import Follow, check_asked
 from bayou.service.store import Store
 
-SWITCH = 0.0002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
+SWITCH = 0.00002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 

@@ -22,6 +22,8 @@ from bayou.service.limits import MOST_ANSWERED, MOST_KEYS, MOST_VERSIONS
 SCHEMA = 2
 SYNC = ("normal", "full")
 FREED = 2000  # pages that are given back at a time
+PAGE, PAGES_OF_COMMIT = 4096, 4  # bytes; and how many pages a small commit adds to the log, roughly
+CHECKPOINT_EVERY = 4000  # pages of the log: many are written again and again, and laid where they belong but once
 TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE models (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, at REAL NOT NULL,
@@ -103,6 +105,7 @@ class Store:
         if sync not in SYNC:
             raise BayouError(f"`sync` must be one of {', '.join(SYNC)}; got {sync!r}.")
         self.path, self._lock = path, threading.RLock()
+        self.waits_for_disk, self._logged = sync == "full", 0
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=1.0)
             self._open(sync)
@@ -118,6 +121,7 @@ class Store:
         db.execute(f"PRAGMA synchronous = {sync.upper()}")
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute(f"PRAGMA journal_size_limit = {64 * 2**20}")
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # `checkpoint` does it, when asked
         found = int(db.execute("PRAGMA user_version").fetchone()[0])
         is_new = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if is_new:
@@ -146,8 +150,10 @@ class Store:
     def write(self, batches: Iterable[Batch]) -> None:
         """All of them, in one transaction."""
         with self._transaction() as db:
+            self._logged += PAGES_OF_COMMIT
             for batch in batches:
                 if batch.row is not None:
+                    self._logged += len(batch.row.body) // PAGE
                     db.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)", batch.row)
                     if batch.answer is not None:
                         key, digest, answer = batch.answer
@@ -158,6 +164,7 @@ class Store:
                         place = (batch.row.model, source, *position)
                         db.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)", place)
                 if batch.version is not None:
+                    self._logged += len(batch.version[1]) // PAGE
                     self._write_version(db, batch.model, *batch.version)
 
     def _write_version(self, db: sqlite3.Connection, model: int, version: Version, state: bytes) -> None:
@@ -192,6 +199,17 @@ class Store:
             "INSERT INTO about VALUES ('seq', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
             (seq,),
         )
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether the log has become longer than is good."""
+        return self._logged >= CHECKPOINT_EVERY
+
+    def checkpoint(self) -> None:
+        """Lay what is in the log where it belongs; everyone else waits meanwhile."""
+        with self._lock, suppress(sqlite3.Error):  # where that fails, all stays in the log, which is read as well
+            self._logged = 0
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def shrink(self) -> None:
         """Give free pages back to the disk, some at a time."""
