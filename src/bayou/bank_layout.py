@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayou.contracts import Array, Matrix
+from bayou.contracts import Array, Matrix, ScalarLikelihood
 from bayou.errors import InvalidSpec
 from bayou.members import Member, Waves
 from bayou.numerics.bank_belief import (
@@ -27,7 +27,7 @@ from bayou.numerics.bank_belief import (
 from bayou.numerics.bank_jumps import FIRST_JUMPS
 from bayou.numerics.bank_past import REACH
 from bayou.numerics.bank_weights import FIRST, FIRST_JITTER, FIRST_NOISE, TARGETS_PER_WAVE
-from bayou.numerics.fours import FOUR, LARGEST_OF_FOUR
+from bayou.numerics.fours import FOUR, LARGEST_OF_FOUR, SAID_BY_FOUR
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
@@ -123,6 +123,7 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         fours=fours,
         alone=alone,
         seat=seat,
+        together=np.array([_are_told_together([members[m] for m in four]) for four in fours.tolist()], dtype=np.bool_),
     )
     for m, member in enumerate(members):
         for latent in range(member.n_latents):
@@ -138,14 +139,33 @@ def seen_by(members: Sequence[Member]) -> Integers:
 
 
 def fours_of(members: Sequence[Member], sizes: Integers, seen: Integers) -> tuple[Integers, Integers]:
-    """Who lies side by side: as many members that see the same, in their order, as make up fours; and all others."""
+    """Who lies side by side: as many members that see the same as make up fours; and all others.
+
+    Those that are told together come first, likelihood by likelihood, then who is left, all in their order.
+    """
     fours: list[list[int]] = []
-    for view in dict.fromkeys(seen.tolist()):
+    for view in dict.fromkeys(seen.tolist()) if members[0].n_latents == 1 else ():
         alike = np.flatnonzero((seen == view) & (sizes <= LARGEST_OF_FOUR)).tolist()
-        if members[0].n_latents == 1:
-            fours += [alike[first : first + FOUR] for first in range(0, len(alike) - FOUR + 1, FOUR)]
+        left = []
+        for likelihood in dict.fromkeys(members[m].likelihood for m in alike):
+            own = [m for m in alike if members[m].likelihood == likelihood]
+            whole = len(own) // FOUR * FOUR if _are_told_together([members[m] for m in own]) else 0
+            fours += _in_fours(own[:whole])
+            left += own[whole:]
+        fours += _in_fours(sorted(left))
     in_fours = np.array(fours, dtype=np.int64).reshape(-1, FOUR)
     return in_fours, np.setdiff1d(np.arange(len(members)), in_fours)
+
+
+def _in_fours(some: list[int]) -> list[list[int]]:
+    return [some[first : first + FOUR] for first in range(0, len(some) - FOUR + 1, FOUR)]
+
+
+def _are_told_together(members: Sequence[Member]) -> bool:
+    """Whether what a target says of the latents of these can be told at once: they have one likelihood, which does."""
+    first = members[0].likelihood
+    tells = isinstance(first, ScalarLikelihood) and first.log_evidence_four is not None
+    return tells and all(member.likelihood == first and member.noise_memory is None for member in members)
 
 
 def seats_of(
@@ -257,7 +277,8 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
         x, direction, record = np.zeros(widest), np.zeros(plan.origin.size), np.zeros((count, N_RECORDS))
         asked, walks, latent, variance, blur, step, spread, values, shares = np.zeros((9, count))
         by_seat = asked, walks, latent, variance, blur, step, spread
-        return BankRoom(x, direction, *by_seat, values, waves, needed, record, shares)
+        of_four = np.zeros(FOUR), np.zeros(SAID_BY_FOUR)
+        return BankRoom(x, direction, *by_seat, values, waves, needed, record, shares, *of_four)
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
     each: Any = [*np.zeros((6, latents)), race_room(latents)]
     return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)

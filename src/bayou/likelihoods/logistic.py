@@ -8,6 +8,7 @@ import numpy as np
 
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
 from bayou.numerics.jit import kernel
+from bayou.numerics.logistic_fours import logistic_four
 from bayou.numerics.logistic_normal import in_reach, logistic_normal
 from bayou.numerics.normal import TINY
 from bayou.numerics.predictive import binary_cumulative, binary_moments, binary_quantiles, log_evidences
@@ -44,6 +45,11 @@ def log_evidence(
     return log_mass, y * first * per_scale, curvature * per_scale * per_scale, kept
 
 
+@kernel
+def log_evidence_four(y: float, params: Vector, means: Vector, variances: Vector, said: Vector) -> float:
+    return 1.0 if logistic_four(y, 1.0 / params[0], means, variances, said) else 0.0
+
+
 @final
 @dataclass(frozen=True)
 class Logistic(ScalarLikelihood):
@@ -63,6 +69,7 @@ class Logistic(ScalarLikelihood):
     log_density = staticmethod(log_density)
     log_evidence = staticmethod(log_evidence)
     expected_log_density = staticmethod(expected_log_density_by_quadrature)
+    log_evidence_four = staticmethod(log_evidence_four)
 
     def __post_init__(self) -> None:
         require_positive(self, "noise_scale")

@@ -61,7 +61,8 @@ class BankPlan(NamedTuple):
 
     Members of the same features, which have the same ``seen`` (m,), lie in ``fours`` (f, 4), side by side: the numbers
     of each of them are ``beside`` (m,) places apart, and otherwise 1. Others are ``alone`` (a,). ``seat`` (m,) is
-    where a member stands among those of the first four, the second, ..., and then the others.
+    where a member stands among those of the first four, the second, ..., and then the others. Fours ``together`` (f,)
+    have a likelihood that tells four latents at once.
 
     Features of a member are the inputs, ``past`` (m,) of the latest targets, and the waves of its ``group`` (m,), if
     that is not -1: ``size`` (m,) in all. Its mean begins at ``at``, its covariance at ``square``; of a member of
@@ -104,13 +105,14 @@ class BankPlan(NamedTuple):
     fours: Any
     alone: Integers
     seat: Integers
+    together: Mask
 
 
 class BankRoom(NamedTuple):
     """Room for one row. By seat: whether a member is ``asked``, by how much its weights walk, what it knows of the
     latent, its mean, variance, and blur, and how that moves, by step and spread. By member: what each gave. Features of
     a member; C x, of each where its mean lies; the waves, and which are needed; a record and shares that nobody asks
-    for.
+    for; and of four that are told at once their variances with the blur, and what is said.
     """
 
     x: Vector
@@ -127,6 +129,8 @@ class BankRoom(NamedTuple):
     needed: Integers
     record: Matrix
     shares: Vector
+    blurred: Vector
+    of_four: Vector
 
 
 class ClassRoom(NamedTuple):

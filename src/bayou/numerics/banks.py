@@ -39,14 +39,15 @@ from bayou.numerics.bank_weights import (
     weigh,
     weigh_late,
 )
-from bayou.numerics.fours import FOUR, ask_four, move_four
+from bayou.numerics.fours import FOUR, KEPT, MOVES, SPREADS, VALUES, ask_four, move_four
 from bayou.numerics.jit import borrowing_kernel
-from bayou.numerics.pointers import call_log_evidence
-from bayou.numerics.sites import observe_move, pieces
+from bayou.numerics.pointers import call_log_evidence, call_move_four
+from bayou.numerics.sites import observe_move, pieces, settled
 from bayou.numerics.squares import absorb, direct, expected
 from bayou.numerics.student_t import log_student
 
 SMALLEST = -1e6  # log probability that a member gives to a target
+LEAST_TOGETHER = 2.0  # of four who are asked: one of them alone is told sooner
 
 
 @borrowing_kernel
@@ -308,6 +309,50 @@ def observe_member(
 
 
 @borrowing_kernel
+def observe_all(
+    belief: BankBelief,
+    plan: BankPlan,
+    kernels: Any,
+    params: Matrix,
+    y: float,
+    said: Matrix,
+    weight: float,
+    room: BankRoom,
+) -> None:
+    """What a target does to what all who are asked know of the latent, left in the room; records their log E p."""
+    for f in range(plan.fours.shape[0]):
+        at_once = plan.together[f] and observe_four(plan, f, kernels, params, y, room)
+        for i in range(FOUR):
+            m, seat = plan.fours[f, i], FOUR * f + i
+            if room.asked[seat] > 0.0:
+                if at_once:
+                    found = room.of_four[MOVES + i], room.of_four[SPREADS + i], room.of_four[KEPT + i]
+                    step, spread, _ = settled(*found, room.variance[seat], room.blur[seat], weight)
+                    room.step[seat], room.spread[seat], value = step, spread, room.of_four[VALUES + i]
+                else:
+                    value = observe_member(belief, plan, m, kernels[m], params[m], y, said[m], weight, room)
+                said[m, VALUE] = bounded_below(value)
+    for m in plan.alone:
+        if room.asked[plan.seat[m]] > 0.0:
+            value = observe_member(belief, plan, m, kernels[m], params[m], y, said[m], weight, room)
+            said[m, VALUE] = bounded_below(value)
+
+
+@borrowing_kernel
+def observe_four(plan: BankPlan, f: int, kernels: Any, params: Matrix, y: float, room: BankRoom) -> bool:
+    """Have what a target does to four latents told at once; returns whether it was."""
+    m, asked = plan.fours[f, 0], 0.0
+    for i in range(FOUR):
+        seat = FOUR * f + i
+        room.blurred[i] = room.variance[seat] + room.blur[seat]
+        asked += room.asked[seat]
+    if asked < LEAST_TOGETHER:
+        return False
+    means = room.latent[FOUR * f : FOUR * f + FOUR]
+    return bool(call_move_four(kernels[m], y, params[m], means, room.blurred, room.of_four) > 0.0)
+
+
+@borrowing_kernel
 def move(belief: BankBelief, plan: BankPlan, room: BankRoom) -> None:
     """Move what all who were asked believe as `observe_member` has found, along the direction that `ask` has left."""
     for f in range(plan.fours.shape[0]):
@@ -468,10 +513,7 @@ def learn_bank(
             ask(belief, plan, features[n], belief.past, 1.0, room)
             if not tell_all(belief, plan, missing, n, said, room):
                 return n
-            for m in range(members):
-                if room.asked[plan.seat[m]] > 0.0:
-                    given = targets[n], said[m], weight / count, room
-                    said[m, VALUE] = bounded_below(observe_member(belief, plan, m, kernels[m], params[m], *given))
+            observe_all(belief, plan, kernels, params, targets[n], said, weight / count, room)
             move(belief, plan, room)
             if count > 1:  # time has passed, for all pieces of a row
                 room.walks[:] = 0.0

@@ -19,6 +19,8 @@ from bayou.contracts import Vector
 from bayou.numerics.instructions import Writer, written
 
 FOUR = Writer.BYTES // 8
+# What a likelihood says of four latents: four of each of these, and behind them room for its own use.
+VALUES, MOVES, SPREADS, KEPT, SAID_BY_FOUR = 0, FOUR, 2 * FOUR, 3 * FOUR, 8 * FOUR
 LARGEST_OF_FOUR = 32  # features: four beliefs of so many are what the nearest memory holds
 
 

@@ -254,14 +254,15 @@ def _intrinsic_of_arity(arity: int, typed: Callable[[Sequence[Any]], Any]) -> Ke
     return caller
 
 
-def addresses(functions: Sequence[tuple[Pointer, Callable[..., Any]]]) -> Any:
-    """The table that kernels look others up in, by slot."""
+def addresses(functions: Sequence[tuple[Pointer, Callable[..., Any] | None]]) -> Any:
+    """The table that kernels look others up in, by slot; what is not there is not to be called."""
     if not COMPILED:
         table: list[Any] = [None] * (1 + max(pointer.slot for pointer, _ in functions))
     else:
         table = np.zeros(1 + max(pointer.slot for pointer, _ in functions), dtype=np.intp)  # type: ignore[assignment]  # or a list
     for pointer, function in functions:
-        table[pointer.slot] = pointer.address(function)
+        if function is not None:
+            table[pointer.slot] = pointer.address(function)
     return table if COMPILED else tuple(table)
 
 

@@ -14,12 +14,14 @@ LOG_DENSITY = Pointer(1, ("float", "float", "numbers"), returns=3)
 LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "numbers"), returns=4)
 EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "numbers"), returns=3)
 MOVE = Pointer(4, ("addresses", "float", "float", "float", "numbers"), returns=4)
+MOVE_FOUR = Pointer(5, ("float", "numbers", "vector", "vector", "vector"), returns=1)
 
 call_site = SITE.caller
 call_log_density = LOG_DENSITY.caller
 call_log_evidence = LOG_EVIDENCE.caller
 call_expected_log_density = EXPECTED_LOG_DENSITY.caller
 call_move = MOVE.caller
+call_move_four = MOVE_FOUR.caller
 
 VECTOR_SITE = Pointer(0, ("addresses", "float", *["vector"] * 5), returns=1)
 VECTOR_LOG_DENSITY = Pointer(1, ("float", *["vector"] * 4), returns=1)
@@ -52,6 +54,7 @@ def scalar_kernels(likelihood: ScalarLikelihood, rule: Rule) -> Any:
             (LOG_EVIDENCE, likelihood.log_evidence),
             (EXPECTED_LOG_DENSITY, likelihood.expected_log_density),
             (MOVE, likelihood.log_evidence if rule.matches_moments else move),
+            (MOVE_FOUR, likelihood.log_evidence_four if rule.matches_moments else None),
         ]
     )
 

@@ -71,10 +71,19 @@ def observe_move(
     The same as `observe` and `moved`, without the divisions that undo each other where a rule matches moments.
     """
     value, step, spread, kept = call_move(kernels, kernels, y, mean, variance + blur, params)
+    step, spread, kept = settled(step, spread, kept, variance, blur, weight)
+    return value, step, spread, kept
+
+
+@borrowing_kernel
+def settled(
+    step: float, spread: float, kept: float, variance: float, blur: float, weight: float
+) -> tuple[float, float, float]:
+    """How a latent of this variance moves, by what was said of it with the blur: finite, and as often as it counts."""
     if blur == 0.0 and weight == 1.0 and abs(step) + abs(spread) < LARGEST and kept < 1.0 / NARROWEST:
-        return value, step, spread, kept
+        return step, spread, kept
     slope, precision = bounded(step / kept, spread / kept, variance + blur)
     share = weight / (1.0 + precision * blur)
     slope, precision = bounded(slope * share, precision * share, variance)
     step, spread, kept = moved(slope, precision, variance)
-    return value, step, spread, kept
+    return step, spread, kept
