@@ -277,8 +277,7 @@ def room_for(members: Sequence[Member], plan: BankPlan) -> BankRoom | ClassRoom:
         x, direction, record = np.zeros(widest), np.zeros(plan.origin.size), np.zeros((count, N_RECORDS))
         asked, walks, latent, variance, blur, step, spread, values, shares = np.zeros((9, count))
         by_seat = asked, walks, latent, variance, blur, step, spread
-        of_four = np.zeros(FOUR), np.zeros(SAID_BY_FOUR)
-        return BankRoom(x, direction, *by_seat, values, waves, needed, record, shares, *of_four)
+        return BankRoom(x, direction, *by_seat, values, waves, needed, record, shares, np.zeros(SAID_BY_FOUR))
     said = np.zeros(count), waves, needed, np.zeros((count, latents)), np.zeros(count)
     each: Any = [*np.zeros((6, latents)), race_room(latents)]
     return ClassRoom(np.zeros(widest), np.zeros((latents, widest)), *said, *each)

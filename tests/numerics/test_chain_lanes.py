@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayou.numerics.chain_lanes import multiply_chains, switch_chains
+from bayou.numerics.chain_lanes import multiply_chains, switch_chains, weigh_members
 from bayou.numerics.jit import borrowing_kernel
 
 RATES = (0.0, 1e-4, 0.1, 1.0)
@@ -24,6 +25,11 @@ def switch(chains: Any, rates: Any, usual: Any, held: Any, anybody: float, known
 @borrowing_kernel
 def multiply(chains: Any, given: Any, usual: Any, rate: float, least: float) -> None:
     multiply_chains(chains, given, usual, chains.shape[0], chains.shape[1], rate, least)
+
+
+@borrowing_kernel
+def weigh(values: Any, shares: Any, merit: Any, best: float, kept: float) -> float:
+    return weigh_members(values, shares, merit, values.size, best, kept)
 
 
 def chains_of(members: int) -> tuple[Any, Any]:
@@ -60,6 +66,23 @@ def test_after_a_row_members_are_multiplied_by_what_they_gave(members: int) -> N
         held = sum(chains[:, m].tolist())
         assert usual[m] == pytest.approx((1.0 - rate) * float(usual_before[m]) + rate * held, rel=1e-13)
     assert chains.sum() == pytest.approx(1.0, rel=1e-13)
+
+
+@pytest.mark.parametrize("members", MEMBERS)
+def test_what_members_gave_is_told_in_units_of_the_best(members: int) -> None:
+    rng = np.random.default_rng(members)
+    logs, merit, shares = -10.0 * rng.random(members), rng.normal(size=members), rng.random(members)
+    logs[-1], shares[::3] = -1e6, 0.0
+    shares[0] = 0.5
+    best, values, after = float(logs[shares > 0.0].max()), logs.copy(), merit.copy()
+    all_gave = weigh(values, shares, after, best, 0.9)
+    gave = [math.exp(log - best) if share > 0.0 else 0.0 for log, share in zip(logs, shares, strict=True)]
+    assert all_gave == pytest.approx(math.fsum(s * g for s, g in zip(shares, gave, strict=True)), rel=1e-13)
+    for m in range(members):
+        if shares[m] > 0.0:
+            assert values[m] == pytest.approx(gave[m], rel=1e-14, abs=1e-300)
+        less = float(logs[m]) - best if shares[m] > 0.0 else 0.0
+        assert after[m] == pytest.approx(0.9 * float(merit[m]) + less, rel=1e-14)
 
 
 @pytest.mark.parametrize("members", [2, 4, 7])

@@ -17,8 +17,8 @@ VARIANCES = (0.0, 1e-12, 1e-6, 0.003, 0.02, 0.1, 0.143, 0.144, 0.3, 0.9, 2.0, 5.
 
 
 def asked(y: float, per_scale: float, means: Any, variances: Any) -> dict[str, Any]:
-    said = np.full(SAID_BY_FOUR, np.nan)
-    assert logistic_four(y, per_scale, np.array(means), np.array(variances), said)
+    said, total = np.full(SAID_BY_FOUR, np.nan), np.array(variances)
+    assert logistic_four(y, per_scale, np.array(means), 0.75 * total, 0.25 * total, said)
     return {
         name: said[place : place + 4]
         for name, place in (("value", VALUES), ("step", MOVES), ("spread", SPREADS), ("kept", KEPT))
@@ -73,4 +73,4 @@ def test_of_what_is_known_exactly_nothing_is_lost() -> None:
     ids=["wide", "far", "nan"],
 )
 def test_where_one_is_out_of_reach_none_is_told(means: Any, variances: Any) -> None:
-    assert not logistic_four(1.0, 1.0, np.array(means), np.array(variances), np.zeros(SAID_BY_FOUR))
+    assert not logistic_four(1.0, 1.0, np.array(means), np.array(variances), np.zeros(4), np.zeros(SAID_BY_FOUR))

@@ -88,9 +88,9 @@ class ScalarLikelihood(Likelihood):
 
     Who can tell four latents at once in less time than one after another has, for banks, besides:
 
-    ``log_evidence_four(y, params, means, variances, said)``
-        Writes four log E p(y | f), then what that does to each latent as `bayou.numerics.pointers.move` has it: four
-        steps, four spreads and four shares that are kept; beyond lie as many numbers as it needs (`SAID_BY_FOUR`).
+    ``log_evidence_four(y, params, means, variances, blurs, said)``
+        Of latents whose variances are sums, with the blur. Writes four log E p(y | f), then what that does to each
+        latent as `bayou.numerics.pointers.move` has it: four steps, four spreads, and four shares that are kept.
         Returns 1, or 0 where one of the four must be asked alone.
     """
 

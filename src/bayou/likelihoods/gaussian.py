@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from bayou.contracts import Latent, Mask, Matrix, ScalarLikelihood, Vector
+from bayou.numerics.gaussian_fours import gaussian_four
 from bayou.numerics.jit import kernel
 from bayou.numerics.normal import LOG_SQRT_TWO_PI, TINY
 from bayou.numerics.student_t import student_t_log_densities
@@ -47,6 +48,11 @@ def expected_log_density(
     return at_mean - 0.5 * variance / params[0], slope, curvature
 
 
+@kernel
+def log_evidence_four(y: float, params: Vector, means: Vector, variances: Vector, blurs: Vector, said: Vector) -> float:
+    return 1.0 if gaussian_four(y, params[0], means, variances, blurs, said) else 0.0
+
+
 @final
 @dataclass(frozen=True)
 class Gaussian(ScalarLikelihood):
@@ -67,6 +73,7 @@ class Gaussian(ScalarLikelihood):
     log_density = staticmethod(log_density)
     log_evidence = staticmethod(log_evidence)
     expected_log_density = staticmethod(expected_log_density)
+    log_evidence_four = staticmethod(log_evidence_four)
 
     def __post_init__(self) -> None:
         require_positive(self, "noise_variance")

@@ -46,8 +46,8 @@ def log_evidence(
 
 
 @kernel
-def log_evidence_four(y: float, params: Vector, means: Vector, variances: Vector, said: Vector) -> float:
-    return 1.0 if logistic_four(y, 1.0 / params[0], means, variances, said) else 0.0
+def log_evidence_four(y: float, params: Vector, means: Vector, variances: Vector, blurs: Vector, said: Vector) -> float:
+    return 1.0 if logistic_four(y, 1.0 / params[0], means, variances, blurs, said) else 0.0
 
 
 @final

@@ -112,7 +112,7 @@ class BankRoom(NamedTuple):
     """Room for one row. By seat: whether a member is ``asked``, by how much its weights walk, what it knows of the
     latent, its mean, variance, and blur, and how that moves, by step and spread. By member: what each gave. Features of
     a member; C x, of each where its mean lies; the waves, and which are needed; a record and shares that nobody asks
-    for; and of four that are told at once their variances with the blur, and what is said.
+    for; and what is said of four at once.
     """
 
     x: Vector
@@ -129,7 +129,6 @@ class BankRoom(NamedTuple):
     needed: Integers
     record: Matrix
     shares: Vector
-    blurred: Vector
     of_four: Vector
 
 

@@ -26,7 +26,7 @@ from bayou.numerics.bank_belief import (
     BankPlan,
 )
 from bayou.numerics.bank_jumps import let_jump, rest_together, stands_for_jumps
-from bayou.numerics.chain_lanes import multiply_chains, switch_chains
+from bayou.numerics.chain_lanes import multiply_chains, switch_chains, weigh_members
 from bayou.numerics.jit import borrowing_kernel
 
 # What is left of a member that has been wrong for long: it may be right again, and a number must be left of it.
@@ -185,15 +185,11 @@ def weigh(belief: BankBelief, values: Vector, shares: Vector, weight: float) -> 
     Members without a share gave nothing of their own: they count as if they had said what the bank said. The values
     are used up.
     """
-    chains, best, all_gave = belief.chains, -math.inf, 0.0
+    chains, best = belief.chains, -math.inf
     for m in range(values.size):
         if shares[m] > 0.0:
-            best = max(best, values[m])
-    for m in range(values.size):
-        factor = math.exp(values[m] - best) if shares[m] > 0.0 else 0.0  # none above one, so that none overflows
-        all_gave += shares[m] * factor
-        belief.merit[m] += (values[m] - best if shares[m] > 0.0 else 0.0) - MEMORY * belief.merit[m]
-        values[m] = factor
+            best = max(best, values[m])  # in units of which none is above one, so that none overflows
+    all_gave = weigh_members(values, shares, belief.merit, values.size, best, 1.0 - MEMORY)
     beyond_best = math.log(all_gave)
     for m in range(values.size):
         if shares[m] > 0.0:

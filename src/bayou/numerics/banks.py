@@ -39,15 +39,16 @@ from bayou.numerics.bank_weights import (
     weigh,
     weigh_late,
 )
-from bayou.numerics.fours import FOUR, KEPT, MOVES, SPREADS, VALUES, ask_four, move_four
+from bayou.numerics.fours import FOUR, KEPT, MOVES, SPREADS, VALUES, ask_four, move_four, take_moves
 from bayou.numerics.jit import borrowing_kernel
 from bayou.numerics.pointers import call_log_evidence, call_move_four
-from bayou.numerics.sites import observe_move, pieces, settled
+from bayou.numerics.sites import is_settled, observe_move, pieces, settled
 from bayou.numerics.squares import absorb, direct, expected
 from bayou.numerics.student_t import log_student
 
 SMALLEST = -1e6  # log probability that a member gives to a target
 LEAST_TOGETHER = 2.0  # of four who are asked: one of them alone is told sooner
+NOT_TOLD, TOLD, SETTLED = range(3)  # of four at once
 
 
 @borrowing_kernel
@@ -233,7 +234,8 @@ def tell(
     if plan.jitter[m] >= 0.0:
         blur += belief.noise[m, 1] / belief.noise[m, 0]
     latent, variance = room.latent[seat], room.variance[seat] + blur
-    room.blur[seat] = blur
+    if room.blur[seat] != blur:  # as in `call`
+        room.blur[seat] = blur
     record[MEAN], record[VARIANCE], record[NOISE], record[DEGREES] = latent, variance, noise, degrees
     return bool(abs(latent + variance) < np.inf)
 
@@ -321,17 +323,23 @@ def observe_all(
 ) -> None:
     """What a target does to what all who are asked know of the latent, left in the room; records their log E p."""
     for f in range(plan.fours.shape[0]):
-        at_once = plan.together[f] and observe_four(plan, f, kernels, params, y, room)
+        told = NOT_TOLD
+        if plan.together[f]:
+            told = observe_four(plan, f, kernels, params, y, weight, room)
         for i in range(FOUR):
             m, seat = plan.fours[f, i], FOUR * f + i
-            if room.asked[seat] > 0.0:
-                if at_once:
+            if room.asked[seat] == 0.0:
+                continue
+            if told == NOT_TOLD:
+                value = observe_member(belief, plan, m, kernels[m], params[m], y, said[m], weight, room)
+            else:
+                value = room.of_four[VALUES + i]
+                if told != SETTLED:
                     found = room.of_four[MOVES + i], room.of_four[SPREADS + i], room.of_four[KEPT + i]
-                    step, spread, _ = settled(*found, room.variance[seat], room.blur[seat], weight)
-                    room.step[seat], room.spread[seat], value = step, spread, room.of_four[VALUES + i]
-                else:
-                    value = observe_member(belief, plan, m, kernels[m], params[m], y, said[m], weight, room)
-                said[m, VALUE] = bounded_below(value)
+                    room.step[seat], room.spread[seat], _ = settled(
+                        *found, room.variance[seat], room.blur[seat], weight
+                    )
+            said[m, VALUE] = bounded_below(value)
     for m in plan.alone:
         if room.asked[plan.seat[m]] > 0.0:
             value = observe_member(belief, plan, m, kernels[m], params[m], y, said[m], weight, room)
@@ -339,17 +347,29 @@ def observe_all(
 
 
 @borrowing_kernel
-def observe_four(plan: BankPlan, f: int, kernels: Any, params: Matrix, y: float, room: BankRoom) -> bool:
-    """Have what a target does to four latents told at once; returns whether it was."""
-    m, asked = plan.fours[f, 0], 0.0
+def observe_four(plan: BankPlan, f: int, kernels: Any, params: Matrix, y: float, weight: float, room: BankRoom) -> int:
+    """What a target does to four latents, told at once; where that is how all four move, it is left so in the room.
+
+    As whole vectors: numbers that are written one by one would be waited for, to be read at once.
+    """
+    m, own, asked, simple = plan.fours[f, 0], slice(FOUR * f, FOUR * f + FOUR), 0.0, weight == 1.0
     for i in range(FOUR):
-        seat = FOUR * f + i
-        room.blurred[i] = room.variance[seat] + room.blur[seat]
-        asked += room.asked[seat]
+        asked += room.asked[FOUR * f + i]
+        simple = simple and room.blur[FOUR * f + i] == 0.0
     if asked < LEAST_TOGETHER:
-        return False
-    means = room.latent[FOUR * f : FOUR * f + FOUR]
-    return bool(call_move_four(kernels[m], y, params[m], means, room.blurred, room.of_four) > 0.0)
+        return NOT_TOLD
+    known = room.latent[own], room.variance[own], room.blur[own]
+    if call_move_four(kernels[m], y, params[m], *known, room.of_four) == 0.0:
+        return NOT_TOLD
+    if not simple or asked < FOUR:
+        return TOLD
+    for i in range(FOUR):
+        step, spread, kept = room.of_four[MOVES + i], room.of_four[SPREADS + i], room.of_four[KEPT + i]
+        simple = simple and is_settled(step, spread, kept)
+    if not simple:
+        return TOLD
+    take_moves(room.of_four, room.step, room.spread, FOUR * f)
+    return SETTLED
 
 
 @borrowing_kernel

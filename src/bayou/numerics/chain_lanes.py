@@ -12,6 +12,7 @@ import numpy as np
 
 from bayou.contracts import Matrix, Vector
 from bayou.numerics.instructions import Writer, written
+from bayou.numerics.lane_functions import LEAST, exp
 
 
 def _write_switch(
@@ -90,9 +91,31 @@ def _plain_multiply(
     usual += rate * (chains.sum(axis=0) - usual)
 
 
+def _write_weigh(to: Writer, values: Any, shares: Any, merit: Any, size: Any, best: Any, kept: Any) -> Any:
+    def each(one: Writer, place: Any, sums: list[Any]) -> Sequence[Any]:
+        share = one.load(shares, place)
+        beyond = one.where(share, one.sum(one.load(values, place), one.minus(one.everywhere(best))))
+        gave = exp(one, beyond)
+        one.store(gave, values, place)
+        one.store(one.multiply_add(one.everywhere(kept), one.load(merit, place), beyond), merit, place)
+        return [one.multiply_add(share, gave, sums[0])]
+
+    return to.each(size, 1, each)[0]
+
+
+def _plain_weigh(values: Vector, shares: Vector, merit: Vector, size: int, best: float, kept: float) -> float:
+    beyond = np.where(shares != 0.0, values - best, 0.0)
+    merit[:], values[:] = kept * merit + beyond, np.exp(np.maximum(beyond, LEAST))
+    return float(shares @ values)
+
+
 # Before a row: in each chain some change places. Who is drawn anew is ``anybody`` with this probability, each, and else
 # who was ``usual``; what all chains believe of each member is ``held`` then.
 switch_chains = written(_write_switch, _plain_switch)
 # After it: each member is multiplied by what it has ``given``, and all sum to one again. Of what is believed now, a
 # share goes into what is usual.
 multiply_chains = written(_write_multiply, _plain_multiply)
+# Between them: logs of what each member gave, of which the best is told, become what they gave in units of that, and
+# what all gave is returned. By how much less than the best each gave is added to what is ``kept`` of its merit; nothing
+# to that of who has no share.
+weigh_members = written(_write_weigh, _plain_weigh, returns=1)

@@ -19,8 +19,7 @@ from bayou.contracts import Vector
 from bayou.numerics.instructions import Writer, written
 
 FOUR = Writer.BYTES // 8
-# What a likelihood says of four latents: four of each of these, and behind them room for its own use.
-VALUES, MOVES, SPREADS, KEPT, SAID_BY_FOUR = 0, FOUR, 2 * FOUR, 3 * FOUR, 8 * FOUR
+VALUES, MOVES, SPREADS, KEPT, SAID_BY_FOUR = (i * FOUR for i in range(5))  # what a likelihood says of four latents
 LARGEST_OF_FOUR = 32  # features: four beliefs of so many are what the nearest memory holds
 
 
@@ -146,6 +145,18 @@ def _plain_move(
     C[square : square + size * size * FOUR] -= (spread[own] * (along[:, None] * along[None])).ravel()
 
 
+def _write_take(to: Writer, said: Any, step: Any, spread: Any, seat: Any) -> None:
+    to.store(to.load(said, to.plus(to.first, MOVES)), step, seat)
+    to.store(to.load(said, to.plus(to.first, SPREADS)), spread, seat)
+
+
+def _plain_take(said: Vector, step: Vector, spread: Vector, seat: int) -> None:
+    step[seat : seat + FOUR] = said[MOVES : MOVES + FOUR]
+    spread[seat : seat + FOUR] = said[SPREADS : SPREADS + FOUR]
+
+
+# What a likelihood has said of four is how they move.
+take_moves = written(_write_take, _plain_take)
 # C x, which is left in the direction, x' C x and E w . x, after weights have walked: each gains ``walks`` times its
 # ceiling, and not beyond that. It ``stays`` so, or is only asked. Of those that are not asked the direction is zero.
 ask_four = written(_write_ask, _plain_ask)

@@ -150,6 +150,10 @@ class Writer:
         """One number in all places of a vector, known when the code is written."""
         return ir.Constant(self.vector, [value] * self.lanes)
 
+    def one_of(self, value: float) -> Any:
+        """A number that is known when the code is written."""
+        return ir.Constant(self.kind, value)
+
     def plus(self, a: Any, b: Any) -> Any:
         return self.builder.add(a, _index(b) if isinstance(b, int) else b)
 
@@ -336,6 +340,34 @@ class Writer:
             values = self.loop(rounds if full else self.is_same(left, width), values, some)
         return list(values)
 
+    # Numbers as the bits that they are made of
+
+    def whole(self, value: int) -> Any:
+        """One whole number of 64 bits in all lanes, known when the code is written."""
+        return ir.Constant(self._wholes, value if self.lanes == 1 else [value] * self.lanes)
+
+    def bits(self, a: Any) -> Any:
+        return self.builder.bitcast(a, self._wholes)
+
+    def of_bits(self, a: Any) -> Any:
+        return self.builder.bitcast(a, self.vector)
+
+    def higher(self, a: Any, places: int) -> Any:
+        """Bits so many places higher."""
+        return self.builder.shl(a, self.whole(places))
+
+    def lower(self, a: Any, places: int) -> Any:
+        """Bits so many places lower, the highest of which is kept where it was."""
+        return self.builder.ashr(a, self.whole(places))
+
+    def of_whole(self, a: Any) -> Any:
+        """Whole numbers as numbers."""
+        return self.builder.sitofp(a, self.vector)
+
+    @property
+    def _wholes(self) -> Any:
+        return ir.IntType(64) if self.lanes == 1 else ir.VectorType(ir.IntType(64), self.lanes)
+
     def _repeated(self, kind: Any, number: Any) -> Any:
         nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
         once = self.builder.insert_element(nothing, number, first)
@@ -353,6 +385,9 @@ class _Single(Writer):
         self.builder, self.kind, self.size, self.lanes = other.builder, other.kind, other.size, 1
         self.vector, self.nothing, self.one = other.kind, other.nothing, other.one
         self.zeros, self.ones = self.nothing, self.one
+
+    def same(self, value: float) -> Any:
+        return ir.Constant(self.kind, value)
 
     def everywhere(self, number: Any) -> Any:
         return number

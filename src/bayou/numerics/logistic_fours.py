@@ -15,12 +15,14 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from bayou.contracts import Vector
 from bayou.numerics.fours import FOUR, KEPT, MOVES, SPREADS, VALUES
 from bayou.numerics.instructions import Writer, written
 from bayou.numerics.jit import kernel
-from bayou.numerics.logistic_normal import LOG_TWO_PI, SERIES, WIDE, WIDTH
+from bayou.numerics.lane_functions import exp, log
+from bayou.numerics.logistic_normal import SERIES, WIDE, WIDTH
 from bayou.numerics.normal import TINY
 
 FARTHEST = 150.0  # means beyond are rare, and left to who asks for one at a time
@@ -28,23 +30,39 @@ FARTHEST = 150.0  # means beyond are rare, and left to who asks for one at a tim
 # poles of the logistic function, h = step * deviation: these are the largest for errors of 1e-13, derivatives included.
 COARSEST, PER_STEP = 0.758, 34.3
 PER_WHOLE, PER_POLE = 2.0 * math.pi**2, 0.5 * math.pi**2
-ROOM = KEPT + FOUR
+SHARE = 1.0 / math.sqrt(2.0 * math.pi)  # of a point, per step
 
 
-def _write_pairs(
-    to: Writer, squares: Any, both: Any, wrong: Any, weight: Any, shrink: Any, pairs: Any, sums: Any
+def _write_four(
+    to: Writer,
+    means: Any,
+    variances: Any,
+    blurs: Any,
+    sign: Any,
+    per_variance: Any,
+    step: Any,
+    weight: Any,
+    shrink: Any,
+    pairs: Any,
+    said: Any,
 ) -> None:
-    squared, both, wrong = (to.load(numbers, to.first) for numbers in (squares, both, wrong))
-    series = to.ones
+    one, two, six, sign = to.ones, to.same(2.0), to.same(6.0), to.everywhere(sign)
+    variance = to.sum(to.load(variances, to.first), to.load(blurs, to.first))
+    tail = exp(to, to.minus(to.product(sign, to.load(means, to.first))))
+    right = to.ratio(one, to.sum(one, tail))
+    wrong = to.product(tail, right)
+    both = to.product(right, wrong)
+
+    squared = to.product(variance, to.everywhere(to.product(per_variance, to.product(step, step))))
+    series = one
     for divisor in reversed(SERIES):
-        series = to.multiply_add(to.product(squared, to.same(1.0 / divisor)), series, to.ones)
+        series = to.multiply_add(to.product(squared, to.same(1.0 / divisor)), series, one)
     above = to.product(squared, series)
-    twice, leaning = to.sum(above, above), to.multiply_add(both, to.same(-2.0), to.ones)
-    two, six = to.same(2.0), to.same(6.0)
+    twice, leaning = to.sum(above, above), to.multiply_add(both, to.same(-2.0), one)
 
     def pair(_: Any, values: list[Any]) -> list[Any]:
         mass, slope, bend, weight, ratio, here, rise = values
-        per_spread = to.ratio(to.ones, to.multiply_add(both, here, to.ones))
+        per_spread = to.ratio(one, to.multiply_add(both, here, one))
         once = to.product(to.everywhere(weight), per_spread)
         again = to.product(once, per_spread)
         bent = to.multiply_add(to.product(both, to.sum(here, six)), here, to.minus(to.sum(here, two)))
@@ -60,35 +78,61 @@ def _write_pairs(
         ]
 
     rise = to.sum(above, to.multiply_add(above, above, twice))
-    begin = [to.zeros, to.zeros, to.zeros, weight, to.product(weight, shrink), above, rise]
-    for place, total in enumerate(to.loop(pairs, begin, pair)[:3]):
-        to.store(total, sums, to.plus(to.first, place * to.lanes))
+    begin = [one, one, to.minus(one), weight, to.product(weight, shrink), above, rise]  # the point at the mean
+    mass, slope, bend = to.loop(pairs, begin, pair)[:3]
+
+    per_mass = to.ratio(wrong, mass)
+    first = to.product(slope, per_mass)
+    second = to.product(to.product(to.sum(right, to.minus(wrong)), bend), per_mass)
+    curvature = to.greater(to.multiply_add(first, first, to.minus(second)), to.zeros)
+    curvature = to.product(curvature, to.everywhere(per_variance))
+    value = log(to, to.product(to.product(mass, right), to.everywhere(to.product(step, to.one_of(SHARE)))))
+    kept = to.greater(to.multiply_add(variance, to.minus(curvature), one), to.same(TINY))
+    told = to.lesser(value, to.zeros), to.product(first, sign), curvature, kept
+    for place, each in zip((VALUES, MOVES, SPREADS, KEPT), told, strict=True):
+        to.store(each, said, to.plus(to.first, place))
 
 
-def _plain_pairs(
-    squares: Vector, both: Vector, wrong: Vector, weight: float, shrink: float, pairs: int, sums: Vector
+def _plain_four(
+    means: Vector,
+    variances: Vector,
+    blurs: Vector,
+    sign: float,
+    per_variance: float,
+    step: float,
+    weight: float,
+    shrink: float,
+    pairs: int,
+    said: Vector,
 ) -> None:
-    k = np.arange(1.0, pairs + 1.0)[:, None]
-    above = 4.0 * np.sinh(0.5 * k * np.sqrt(squares[:FOUR])) ** 2
-    weights, both, wrong = weight ** (k * k), both[:FOUR], wrong[:FOUR]
-    spread = 1.0 + both * above
-    sums[:FOUR] = np.sum(weights / spread * (2.0 + wrong * above), axis=0)
-    sums[FOUR : 2 * FOUR] = np.sum(weights / spread**2 * (2.0 + (1.0 - 2.0 * both) * above), axis=0)
+    total = variances[:FOUR] + blurs[:FOUR]
+    right, wrong = expit(sign * means[:FOUR]), expit(-sign * means[:FOUR])
+    both, k = right * wrong, np.arange(1.0, pairs + 1.0)[:, None]
+    above = 4.0 * np.sinh(0.5 * k * step * np.sqrt(total * per_variance)) ** 2
+    once = weight ** (k * k) / (1.0 + both * above)
+    again = once / (1.0 + both * above)
     bent = both * (6.0 + above) * above - 2.0 - above
-    sums[2 * FOUR : 3 * FOUR] = np.sum(weights / spread**3 * bent, axis=0)
+    mass = 1.0 + np.sum(once * (2.0 + wrong * above), axis=0)
+    slope = 1.0 + np.sum(again * (2.0 + (1.0 - 2.0 * both) * above), axis=0)
+    bend = -1.0 + np.sum(again / (1.0 + both * above) * bent, axis=0)
+    first, second = wrong * slope / mass, wrong * (right - wrong) * bend / mass
+    curvature = np.maximum(first**2 - second, 0.0) * per_variance
+    said[VALUES : VALUES + FOUR] = np.minimum(np.log(SHARE * step * mass * right), 0.0)
+    said[MOVES : MOVES + FOUR], said[SPREADS : SPREADS + FOUR] = sign * first, curvature
+    said[KEPT : KEPT + FOUR] = np.maximum(1.0 - total * curvature, TINY)
 
 
-# Sums over pairs of points as in `bayou.numerics.logistic_normal`, of four latents: of E p, of p' and of p'' over the
-# tilt, relative to p at the mean. The weight of the kth pair is ``weight`` to the power of k^2.
-pairs_of_four = written(_write_pairs, _plain_pairs)
+# What `logistic_four` tells. Sums over pairs of points as in `bayou.numerics.logistic_normal`: of E p, of p' and of p''
+# over the tilt, relative to p at the mean. The weight of the kth pair is ``weight`` to the power of k^2.
+_tell_four = written(_write_four, _plain_four)
 
 
 @kernel
-def logistic_four(y: float, per_scale: float, means: Vector, variances: Vector, said: Vector) -> bool:
+def logistic_four(y: float, per_scale: float, means: Vector, variances: Vector, blurs: Vector, said: Vector) -> bool:
     """log E p(y) of four, and what it does to each latent: step, spread and what is kept. False where one is wide."""
-    widest = 0.0
+    widest, per_variance = 0.0, per_scale * per_scale
     for i in range(FOUR):
-        variance = variances[i] * per_scale * per_scale
+        variance = (variances[i] + blurs[i]) * per_variance
         if not (variance < WIDE and abs(means[i]) * per_scale < FARTHEST):
             return False
         widest = max(widest, variance)
@@ -97,23 +141,5 @@ def logistic_four(y: float, per_scale: float, means: Vector, variances: Vector, 
         step = PER_WHOLE * deviation / (PER_STEP * widest + PER_POLE)
     pairs = int((WIDTH + deviation) / step) + 1
     weight = math.exp(-0.5 * step * step)
-    squares, both, wrong, sums = said[:FOUR], said[MOVES:], said[SPREADS:], said[ROOM:]
-    for i in range(FOUR):
-        squares[i] = variances[i] * (per_scale * per_scale * step * step)
-        tail = math.exp(-y * means[i] * per_scale)
-        right = 1.0 / (1.0 + tail)
-        said[KEPT + i] = right
-        wrong[i] = tail * right
-        both[i] = right * wrong[i]
-    pairs_of_four(squares, both, wrong, weight, weight * weight, pairs, sums)
-    share = step * math.exp(-0.5 * LOG_TWO_PI)
-    for i in range(FOUR):
-        right, wrong_here = said[KEPT + i], wrong[i]
-        per_total = 1.0 / (1.0 + sums[i])
-        first = wrong_here * (1.0 + sums[FOUR + i]) * per_total
-        second = wrong_here * (right - wrong_here) * (sums[2 * FOUR + i] - 1.0) * per_total
-        curvature = max(first * first - second, 0.0) * per_scale * per_scale
-        said[VALUES + i] = min(math.log(share * (1.0 + sums[i]) * right), 0.0)
-        said[MOVES + i], said[SPREADS + i] = y * first * per_scale, curvature
-        said[KEPT + i] = max(1.0 - variances[i] * curvature, TINY)
+    _tell_four(means, variances, blurs, y * per_scale, per_variance, step, weight, weight * weight, pairs, said)
     return True

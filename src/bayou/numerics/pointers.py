@@ -14,7 +14,7 @@ LOG_DENSITY = Pointer(1, ("float", "float", "numbers"), returns=3)
 LOG_EVIDENCE = Pointer(2, ("addresses", "float", "float", "float", "numbers"), returns=4)
 EXPECTED_LOG_DENSITY = Pointer(3, ("addresses", "float", "float", "float", "numbers"), returns=3)
 MOVE = Pointer(4, ("addresses", "float", "float", "float", "numbers"), returns=4)
-MOVE_FOUR = Pointer(5, ("float", "numbers", "vector", "vector", "vector"), returns=1)
+MOVE_FOUR = Pointer(5, ("float", "numbers", "vector", "vector", "vector", "vector"), returns=1)
 
 call_site = SITE.caller
 call_log_density = LOG_DENSITY.caller

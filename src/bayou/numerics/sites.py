@@ -76,11 +76,17 @@ def observe_move(
 
 
 @borrowing_kernel
+def is_settled(step: float, spread: float, kept: float) -> bool:
+    """Whether what was said is finite, and within bounds."""
+    return abs(step) + abs(spread) < LARGEST and kept < 1.0 / NARROWEST
+
+
+@borrowing_kernel
 def settled(
     step: float, spread: float, kept: float, variance: float, blur: float, weight: float
 ) -> tuple[float, float, float]:
     """How a latent of this variance moves, by what was said of it with the blur: finite, and as often as it counts."""
-    if blur == 0.0 and weight == 1.0 and abs(step) + abs(spread) < LARGEST and kept < 1.0 / NARROWEST:
+    if blur == 0.0 and weight == 1.0 and is_settled(step, spread, kept):
         return step, spread, kept
     slope, precision = bounded(step / kept, spread / kept, variance + blur)
     share = weight / (1.0 + precision * blur)
