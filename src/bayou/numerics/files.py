@@ -78,8 +78,9 @@ Source = Place | Sequence[Place]
 
 
 # The allocator that polars brings gives memory back within a second, only to ask for it anew with the next block of
-# rows: a third of the time of reading, where the system is slow at it. It reads this once, when polars is loaded.
-ALLOCATOR, KEEPS_MEMORY = "_RJEM_MALLOC_CONF", "dirty_decay_ms:60000"
+# rows: a third of the time of reading, where the system is slow at it. It has a thread of its own for that, which keeps
+# a processor for milliseconds from whoever is to answer meanwhile. It reads this once, when polars is loaded.
+ALLOCATOR, KEEPS_MEMORY = "_RJEM_MALLOC_CONF", "dirty_decay_ms:60000,background_thread:false"
 
 
 def polars() -> Any:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from bayou.service.json_parts import dumped
+
 LEARN, ISSUE, FEEDBACK, ROLL_BACK = "learn", "issue", "feedback", "roll_back"
 
 
@@ -24,6 +26,8 @@ class Event(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """The body as JSON."""
+        if self.body.keys() == {"rows"}:
+            return b'{"rows":' + dumped(self.body["rows"]) + b"}"
         return orjson.dumps(self.body)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, TypeVar
 
 import orjson
@@ -14,7 +15,8 @@ from starlette.requests import ClientDisconnect
 from bayou.errors import BayouError
 from bayou.service.errors import Refused, TooLarge, Unusable
 from bayou.service.hub import Hub
-from bayou.service.limits import KEY, MOST_ROWS
+from bayou.service.json_parts import parsed
+from bayou.service.limits import INLINE_BYTES, KEY, MOST_ROWS
 from bayou.service.schemas import Problem
 from bayou.service.security import TooLong
 
@@ -59,7 +61,9 @@ def key_of(request: Request) -> str | None:
 
 async def body_of(request: Request, kind: type[Kind]) -> Kind:
     """What was sent, if it is what is asked for."""
-    return kind.model_validate(orjson.loads(await request.body()))
+    body = await request.body()
+    told = await asyncio.to_thread(parsed, body) if len(body) > INLINE_BYTES else orjson.loads(body)
+    return kind.model_validate(told)
 
 
 def answered(body: Any, status: int = 200) -> Response:

@@ -21,6 +21,7 @@ LABEL_WAIT = 7 * 86_400.0  # seconds after which a prediction waits no longer
 MOST_VERSIONS = 5  # that were made by themselves, and as many that were asked for
 MOST_WATCHERS = 64  # open streams of events
 PART = 1000  # lines of a stream that are learnt at a time
+INLINE_BYTES = 16_384  # of a body that the loop reads itself
 INLINE_ROWS = 64  # predictions that the loop makes in one go
 INLINE_ISSUED = 32  # and those that wait for their labels, which cost more
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +10,11 @@ import uvicorn
 
 from bayou.errors import BayouError
 from bayou.service.app import create_app
+from bayou.service.patience import be_quick
 from bayou.service.security import check_token, is_loopback
 from bayou.service.sources.follower import Follow, check_asked
 from bayou.service.store import Store
 
-SWITCH = 0.00002  # seconds a thread keeps the interpreter, so that predictions get through while others learn
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
@@ -34,7 +34,9 @@ def serve(
     file = Store(store, sync)
     check_asked(follow, {model.name for model in file.models()})
     app = create_app(file, token, hosts, follow=follow)
-    sys.setswitchinterval(SWITCH)
+    be_quick()
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays: to look through all of it takes a tenth of a second, in which none answers
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
     )

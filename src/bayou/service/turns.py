@@ -14,6 +14,7 @@ from bayou.service.committer import Committer
 from bayou.service.errors import Busy
 from bayou.service.lane import Job, Lane
 from bayou.service.limits import MOST_FORECAST, MOST_QUEUED
+from bayou.service.patience import be_patient
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Store
 
@@ -30,7 +31,7 @@ class Turns:
 
     def __init__(self, store: Store, threads: int, lost: Callable[[set[int]], None]) -> None:
         self.loop = asyncio.get_running_loop()
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="bayou-lane")
+        self.pool = ThreadPoolExecutor(threads, "bayou-lane", be_patient)
         self.committer = Committer(store, lost, self._tell)
         self.latest = store.last_seq()
 
