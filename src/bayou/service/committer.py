@@ -86,7 +86,7 @@ class Committer:
         error: Refused | None = None
         try:
             if valid:
-                self._store.write(entry.batch for entry in valid)
+                self._store.write([entry.batch for entry in valid])
                 self.commits += 1
         except Refused as refused:
             error = refused

@@ -36,7 +36,7 @@ def serve(
     app = create_app(file, token, hosts, follow=follow)
     be_quick()
     gc.collect()
-    gc.freeze()  # what is loaded by now stays: to look through all of it takes a tenth of a second, in which none answers
+    gc.freeze()  # what is loaded stays: to look through all of it takes a tenth of a second, in which nobody answers
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ SYNC = ("normal", "full")
 FREED = 2000  # pages that are given back at a time
 PAGE, PAGES_OF_COMMIT = 4096, 4  # bytes; and how many pages a small commit adds to the log, roughly
 CHECKPOINT_EVERY = 4000  # pages of the log: many are written again and again, and laid where they belong but once
+INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)"
 TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE models (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, at REAL NOT NULL,
@@ -142,19 +143,22 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise NotStored(f"the store could not be written, so nothing was learnt: {error}.") from error
+                    raise _not_stored(error) from error
                 raise
 
     # --- writing
 
-    def write(self, batches: Iterable[Batch]) -> None:
+    def write(self, batches: Sequence[Batch]) -> None:
         """All of them, in one transaction."""
+        if len(batches) == 1 and batches[0] == Batch(batches[0].row, model=batches[0].model):
+            self._write_row(batches[0].row)
+            return
         with self._transaction() as db:
             self._logged += PAGES_OF_COMMIT
             for batch in batches:
                 if batch.row is not None:
                     self._logged += len(batch.row.body) // PAGE
-                    db.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)", batch.row)
+                    db.execute(INSERT, batch.row)
                     if batch.answer is not None:
                         key, digest, answer = batch.answer
                         told = (batch.row.model, key, batch.row.seq, digest, answer)
@@ -166,6 +170,17 @@ class Store:
                 if batch.version is not None:
                     self._logged += len(batch.version[1]) // PAGE
                     self._write_version(db, batch.model, *batch.version)
+
+    def _write_row(self, row: Journalled | None) -> None:
+        """A row alone: a statement is a transaction, and others get at the interpreter once, not three times."""
+        if row is None:
+            return
+        with self._lock:
+            self._logged += PAGES_OF_COMMIT + len(row.body) // PAGE
+            try:
+                self._db.execute(INSERT, row)
+            except sqlite3.Error as error:
+                raise _not_stored(error) from error
 
     def _write_version(self, db: sqlite3.Connection, model: int, version: Version, state: bytes) -> None:
         """Keep a state; what only older ones need goes: states, rows of the journal, answers."""
@@ -312,3 +327,7 @@ class Store:
         """Let the file go."""
         with self._lock:
             self._db.close()
+
+
+def _not_stored(error: sqlite3.Error) -> NotStored:
+    return NotStored(f"the store could not be written, so nothing was learnt: {error}.")
