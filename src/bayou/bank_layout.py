@@ -31,6 +31,8 @@ from bayou.numerics.fours import FOUR, LARGEST_OF_FOUR, SAID_BY_FOUR
 from bayou.numerics.priors import per_weight
 from bayou.numerics.quick_race import race_room
 
+MOST = {"cosine": 2.0, "step": 1.0}  # the square of a wave at its largest, by its average; a step is as large far out
+
 # Microseconds of a member, roughly: per row, per pair of features, per wave, and per class instead of per row.
 PER_ROW, PER_SQUARE, PER_WAVE, PER_CLASS = 0.3, 4.5e-4, 0.012, 1.3
 
@@ -116,7 +118,8 @@ def plan_of(members: Sequence[Member], n_inputs: int, switching: Sequence[float]
         limits=np.array([math.inf, 0.0]) if budget is None else np.array([float(budget), 1.0]),
         patience=np.array([max(float(FIRST), TARGETS_PER_WAVE * n_waves(member)) for member in members]),
         switching=np.array(switching, dtype=np.float64),
-        amplitude=np.array([math.sqrt(2.0 * waves.amplitude / waves.n_waves) for waves in groups]),
+        amplitude=np.array([math.sqrt(MOST[waves.shape] * waves.amplitude / waves.n_waves) for waves in groups]),
+        steps=np.array([waves.shape == "step" for waves in groups], dtype=np.bool_),
         log_past=np.array([all(member.likelihood.log_link for member in members)]),
         seen=seen,
         beside=np.where(seat < fours.size, FOUR, 1),
@@ -252,6 +255,9 @@ def draw_waves(members: Sequence[Member], frequency: Array, phase: Matrix) -> No
         random = np.random.default_rng([waves.seed, g])
         phase[g] = random.uniform(0.0, 2.0 * math.pi, phase.shape[1])
         frequency[g] = _frequencies(waves, random, frequency.shape[2])
+        if waves.shape == "step":  # each at a place like those where inputs are
+            places = random.normal(size=(frequency.shape[2], frequency.shape[1])).T
+            phase[g] = -np.sum(frequency[g] * places, axis=1)
 
 
 def _frequencies(waves: Waves, random: np.random.Generator, n_inputs: int) -> Matrix:

@@ -12,15 +12,18 @@ from bayou.numerics.priors import Scales, check_prior
 
 __all__ = ["Budget", "Member", "Waves"]
 
+SHAPES = ("cosine", "step")
+
 
 @dataclass(frozen=True)
 class Waves(Spec):
-    """Random waves of the inputs: cosines whose weights say how a function bends (random Fourier features).
+    """Random waves of the inputs, whose weights say how a function bends: cosines (random Fourier features), or of the
+    ``shape`` "step" edges at random places, over which a function goes from one level to another and stays there.
 
     ``scale`` is how far inputs must move, together, for the function to become another: in units of their own, times
-    the root of how many there are. ``amplitude`` is the prior variance of the function. With ``inputs`` each wave looks
-    at so many of them, drawn at random, and no more: of 1 the function is a sum of curves, one per input, of 2 a sum of
-    surfaces, which take fewer rows to learn where the truth is one.
+    the root of how many there are. ``amplitude`` is the prior variance of the function; of steps, far out. With
+    ``inputs`` each wave looks at so many of them, drawn at random, and no more: of 1 the function is a sum of curves,
+    one per input, of 2 a sum of surfaces, which take fewer rows to learn where the truth is one.
     """
 
     scale: float = 0.5
@@ -28,6 +31,7 @@ class Waves(Spec):
     amplitude: float = 8.0
     seed: int = 0
     inputs: int | None = None
+    shape: str = "cosine"
 
     def __post_init__(self) -> None:
         for name in ("scale", "amplitude"):
@@ -40,6 +44,8 @@ class Waves(Spec):
                 continue
             if not (isinstance(value, int) and value >= least):
                 raise InvalidSpec(f"`{name}` must be a whole number, at least {least}; got {value!r}.")
+        if self.shape not in SHAPES:
+            raise InvalidSpec(f"`shape` must be one of {', '.join(map(repr, SHAPES))}; got {self.shape!r}.")
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ class BankPlan(NamedTuple):
     targets are let in, as features. ``restarts`` are those that begin anew now and then. Members of one
     ``kin`` have weights that mean the same. ``cost`` is that of a row in microseconds, roughly; ``limits`` are that of
     all who are awake, and whether any may sleep; ``patience`` are the targets before which a member does not.
-    ``log_past`` (1,) is whether past targets are told by their logs.
+    ``amplitude`` (g,) is that of waves, of which some are ``steps`` (g,). ``log_past`` (1,) is whether past targets are
+    told by their logs.
     """
 
     size: Integers
@@ -99,6 +100,7 @@ class BankPlan(NamedTuple):
     patience: Vector
     switching: Vector
     amplitude: Vector
+    steps: Mask
     log_past: Mask
     seen: Integers
     beside: Integers

@@ -106,7 +106,11 @@ def prepare_waves(belief: BankBelief, plan: BankPlan, inputs: Vector, missing: M
                     for j in range(inputs.size):
                         if missing[n, j]:
                             blur += belief.frequency[g, w, j] ** 2
-                room.waves[g, w] = plan.amplitude[g] * math.cos(angle) * math.exp(-0.5 * blur)
+                if plan.steps[g]:
+                    wave = math.erf(angle / math.sqrt(2.0 + 2.0 * blur))
+                else:
+                    wave = math.cos(angle) * math.exp(-0.5 * blur)
+                room.waves[g, w] = plan.amplitude[g] * wave
 
 
 @borrowing_kernel
