@@ -11,6 +11,7 @@ import pytest
 
 import bayou
 from bayou.modelfile import from_bytes
+from bayou.service.limits import INLINE_BYTES
 from bayou.service.quick_rows import quick_features
 from bayou.service.rows import table_of
 from tests.service.made import inputs, rows
@@ -163,6 +164,21 @@ def test_numbers_have_intervals(serving, task):
             said = (await client.post("/v1/models/m:predict", json={"instances": inputs(later)})).json()["predictions"]
             inside = [one["low"] <= row["amount"] <= one["high"] for one, row in zip(said, later, strict=True)]
             assert sum(inside) > 200 * 0.9 - 4 * (200 * 0.09) ** 0.5
+
+    asyncio.run(run())
+
+
+def test_a_long_body_that_is_broken_is_refused_as_a_short_one(serving):
+    async def run():
+        async with serving() as client:
+            await made(client)
+            for count in (2, 1000):  # read by the loop, and in parts by a thread
+                whole = orjson.dumps({"instances": rows(count)})
+                assert len(whole) > INLINE_BYTES or count == 2
+                for body, code in ((whole[:-2], 400), (whole[:-1] + b',"other":1}', 422), (b"[" + whole + b"]", 422)):
+                    told = await client.post("/v1/models/shops:learn", content=body)
+                    assert told.status_code == code, told.text
+            assert (await client.get("/v1/models/shops")).json()["examples"] == 0
 
     asyncio.run(run())
 
