@@ -22,6 +22,7 @@ import orjson
 import polars as pl
 
 import bayou
+from bayou.numerics.files import ALLOCATOR
 from bayou.service.patience import SWITCH
 from tests.service.kills import Server
 from tests.service.made import inputs, rows
@@ -125,6 +126,7 @@ def main():
     ask, only = request("predict", {"instances": one}), request("predict", {"instances": one, "issue_id": False})
     bulk = request("learn", {"instances": rows(1000, 3)})
     sys.setswitchinterval(SWITCH)
+    os.environ.pop(ALLOCATOR, None)  # polars, loaded here, has told what a server is to tell it
     with tempfile.TemporaryDirectory() as folder:
         server, echo = Server(str(Path(folder) / "store.db")), Echo("")
         try:
