@@ -158,8 +158,8 @@ def test_schemathesis_finds_no_error_of_the_server(tmp_path):
     command += ["--mode", "all", "--seed", "1", "--suppress-health-check", "all", "--request-timeout", "60"]
     command += ["--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"]
     with served(tmp_path / "store.db") as address:
-        model = Client(address).create("m", "bought")
-        model.learn(rows(200))
+        with Client(address) as client:
+            client.create("m", "bought").learn(rows(200))
         told = subprocess.run(
             [*command, f"{address}/openapi.json"], capture_output=True, text=True, timeout=900, check=False
         )
