@@ -65,5 +65,5 @@ papers-quick: $(READY) ## Reproduce those that are quick, with fewer replicas, i
 	$(BIN)/python -m bayou.papers run --all --quick
 
 clean: ## Remove the environment and everything generated
-	rm -rf .venv build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
