@@ -3,8 +3,8 @@
     python -m tests.service.kills 100 [seed]
 
 The store gets triggers that keep every row that was ever in the journal, and every key that was answered, of which the
-server itself forgets the older ones. Each request that was acknowledged must be there once, as it was sent, and nothing else; and the model that is
-served must be, to the bit, one that has learnt all of these rows and was never broken off.
+server itself forgets the older ones. Each request that was acknowledged must be there once, as it was sent, and nothing
+else; and the model that is served must be, to the bit, one that has learnt all of these rows and was never broken off.
 """
 
 import os
