@@ -219,3 +219,22 @@ def test_one_server_has_the_file(tmp_path):
     made.close()
     with pytest.raises(Exception, match="schema"):
         Store(str(tmp_path / "foreign.db"))
+
+
+def test_a_model_that_was_read_back_goes_on_to_the_same_bits():
+    """Also after all labels have come: predictions that come later are counted on from those before."""
+    settings = Settings(target="bought", task="binary", columns={"city": "category", "price": "number"})
+    whole, broken = ServedModel(settings), ServedModel(settings)
+    for seq, event in enumerate(
+        [
+            Event("learn", 1.0, {"rows": rows(300)}),
+            Event("issue", 2.0, {"rows": inputs(rows(2, 1))}),
+            Event("feedback", 3.0, {"labels": [["2-0", True], ["2-1", False]]}),
+            Event("issue", 4.0, {"rows": inputs(rows(3, 2))}),
+        ],
+        1,
+    ):
+        whole.apply(seq, event)
+        broken.apply(seq, event)
+        broken = ServedModel.of_bytes(settings, broken.to_bytes())
+        assert whole.to_bytes() == broken.to_bytes()

@@ -306,7 +306,7 @@ class OnlineEstimator(LateTargets):
             arrays |= {f"frame.{name}": array for name, array in self._frame._asdict().items()}
             if self._given_sparse:
                 config["given_sparse"] = True
-        if self._pending is not None and self._pending.waiting:
+        if self._pending is not None and self._pending.issued:  # an id is given once, also where none waits
             config["pending"], said = self._pending.to_config()
             arrays |= {f"pending.{name}": array for name, array in said.items()}
         if self._begun() and self._inputs is not None:
