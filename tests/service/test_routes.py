@@ -11,6 +11,7 @@ import pytest
 
 import bayou
 from bayou.modelfile import from_bytes
+from bayou.service import routes_rows
 from bayou.service.limits import INLINE_BYTES
 from bayou.service.quick_rows import quick_features
 from bayou.service.rows import table_of
@@ -203,6 +204,29 @@ def test_a_stream_of_lines(serving):
 
 
 NDJSON = "application/x-ndjson"
+
+
+def test_a_stream_of_long_lines_is_learnt_in_smaller_parts(serving, monkeypatch):
+    """However long lines are, what waits to be learnt stays bounded; and a part is the same however bytes come."""
+    monkeypatch.setattr(routes_rows, "MOST_BYTES", 20_000)
+
+    async def run():
+        async with serving() as client:
+            await made(client)
+            lines = b"\n".join(orjson.dumps(row | {"note": "x" * 500}) for row in rows(120))
+            headers, counts = {"content-type": NDJSON, "idempotency-key": "file-1"}, []
+            for size in (len(lines), 700, 13):
+
+                async def chunks(size=size):
+                    for start in range(0, len(lines), size):
+                        yield lines[start : start + size]
+
+                told = await client.post("/v1/models/shops:learn", content=chunks(), headers=headers)
+                counts.append(told.json())
+            assert counts == [{"learnt": 120, "lines": 120, "parts": 4}] * 3
+            assert (await client.get("/v1/models/shops")).json()["examples"] == 120
+
+    asyncio.run(run())
 
 
 def test_files_go_out_and_come_in(serving):

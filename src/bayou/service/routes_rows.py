@@ -96,19 +96,22 @@ async def _learn_stream(hub: Hub, name: str, request: Request, key: str | None) 
 
 
 async def _parts(request: Request) -> AsyncIterator[tuple[list[Any], int]]:
-    """Rows of so many lines at a time, and how many lines they were."""
-    rest, rows, lines = b"", list[Any](), 0
+    """Rows of so many lines at a time, fewer where they are long, and how many lines they were.
+
+    The same stream is always cut at the same lines: its key counts each part once.
+    """
+    rest, rows, lines, size = b"", list[Any](), 0, 0
     async for chunk in request.stream():
         *whole, rest = (rest + chunk).split(b"\n")
         if len(rest) > MOST_BYTES:
             raise TooLarge(f"a line must have at most {MOST_BYTES} bytes.")
         for line in whole:
-            lines += 1
+            lines, size = lines + 1, size + len(line)
             if line.strip():
                 rows.append(orjson.loads(line))
-            if len(rows) == PART:
+            if len(rows) == PART or (rows and size > MOST_BYTES):
                 yield rows, lines
-                rows, lines = [], 0
+                rows, lines, size = [], 0, 0
     if rest.strip():
         rows.append(orjson.loads(rest))
         lines += 1
