@@ -46,7 +46,8 @@ def test_no_other_host_without_a_token():
 def test_pages_elsewhere_reach_nothing(serving):
     async def run():
         async with serving(hosts=("127.0.0.1",)) as client:
-            assert (await client.get("/v1/models", headers={"host": "evil.example"})).status_code == 421
+            for host in ("evil.example", "127.0.0.1.evil.example", ""):
+                assert (await client.get("/v1/models", headers={"host": host})).status_code == 421
             other = await client.post("/v1/models", json=NEW, headers={"origin": "http://evil.example"})
             assert other.status_code == 403
             fine = await client.get("/v1/models")

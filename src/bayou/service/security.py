@@ -41,6 +41,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def host_of(header: str) -> str:
+    """Of a host and a port, the host.
+
+    >>> host_of("localhost:8000"), host_of("LOCALHOST"), host_of("[::1]:8000"), host_of("[::1]")
+    ('localhost', 'localhost', '::1', '::1')
+    """
+    return (header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]).lower()
+
+
 def check_token(token: str | None, host: str) -> str | None:
     """Raise if an address that others can reach has no token, or one that can be guessed."""
     if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
@@ -83,10 +92,9 @@ class Guard:
         await self.app(scope, _Bounded(receive, _limit(scope, headers)), sends)
 
     def _refused(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        if self._hosts is not None:  # a page elsewhere must not reach a server here by a name of its own
-            host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].strip("[]")
-            if host not in self._hosts:
-                return 421, "the host must be that of this server"
+        host = host_of(headers.get(b"host", b"").decode("latin-1"))
+        if self._hosts is not None and host not in self._hosts:  # a page elsewhere has a name of its own for us
+            return 421, "the host must be that of this server"
         if self._token is not None and not _is_open(scope["path"]):
             given = headers.get(b"authorization", b"")
             if not hmac.compare_digest(given, self._token):
