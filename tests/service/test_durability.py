@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 
 import pytest
 
@@ -84,6 +85,8 @@ def test_a_key_counts_once_even_after_a_restart(serving):
             other = await client.post("/v1/models/m:learn", json={"instances": rows(2)}, headers=headers)
             assert other.status_code == 422
             assert "same request" in other.json()["detail"]
+            said = await client.post("/v1/models/m:predict_learn", json=body, headers=headers)  # is told another answer
+            assert said.status_code == 422
         async with serving() as client:
             again = await client.post("/v1/models/m:learn", json=body, headers=headers)
             assert again.text == both[0].text
@@ -146,6 +149,90 @@ def test_when_the_disk_takes_nothing_nothing_is_learnt(serving, monkeypatch):
             assert await state(client) == before
             fine = await client.post("/v1/models/m:learn", json={"instances": rows(20, 8)})
             assert fine.json()["examples"] == 83
+
+    asyncio.run(run())
+
+
+def test_a_defect_in_writing_is_answered_and_the_next_is_written(serving, monkeypatch):
+    """The thread that everyone waits for does not end by it."""
+
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json=NEW)
+            await mixed(client, 1)
+
+            def defect(*_):
+                raise ValueError("what nobody thought of")
+
+            with monkeypatch.context() as broken:
+                broken.setattr(Store, "write", defect)
+                lost = await asyncio.wait_for(client.post("/v1/models/m:learn", json={"instances": rows(20, 8)}), 30.0)
+                assert lost.status_code == 507
+                assert "what nobody thought of" in lost.json()["detail"]
+            fine = None
+            for _ in range(200):  # until the model is read back
+                fine = await client.post("/v1/models/m:learn", json={"instances": rows(20, 8)})
+                if fine.status_code == 200:
+                    break
+                await asyncio.sleep(0.01)
+            assert fine.json()["examples"] == 83
+
+    asyncio.run(run())
+
+
+def all_of(store, model):
+    """What any table has of a model."""
+    tables = ("journal", "versions", "answers", "offsets")
+    return [row for table in tables for row in store._all(f"SELECT * FROM {table} WHERE model = ?", model)]
+
+
+def test_what_is_deleted_leaves_nothing_behind(serving, monkeypatch):
+    """Nor does what was applied just before, and is written while the model goes."""
+    write = Store.write
+
+    def slowly(store, batches):
+        time.sleep(0.05)
+        write(store, batches)
+
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json=NEW)
+            await mixed(client, 1)
+            lane, store = client.hub.lane("m"), client.hub.store
+            monkeypatch.setattr(Store, "write", slowly)
+            learnt = asyncio.create_task(client.hub.learn("m", rows(20, 8)))
+            for _ in range(1000):
+                await asyncio.sleep(0.001)
+                if lane.served.model.n_rows == 83 and not lane.running:
+                    break
+            assert not learnt.done()
+            gone = asyncio.create_task(client.hub.delete("m"))
+            await asyncio.sleep(0.01)
+            assert (await client.post("/v1/models", json=NEW)).status_code == 409
+            await asyncio.gather(learnt, gone)
+            assert all_of(store, lane.id) == []
+            again = (await client.post("/v1/models", json=NEW)).json()
+            assert again["examples"] == 0
+
+    asyncio.run(run())
+
+
+def test_a_model_that_cannot_be_deleted_stays(serving, monkeypatch):
+    async def run():
+        async with serving() as client:
+            await client.post("/v1/models", json=NEW)
+            await mixed(client, 1)
+            before = await state(client)
+
+            def full(*_):
+                raise NotStored("the store could not be written: disk full.")
+
+            with monkeypatch.context() as broken:
+                broken.setattr(Store, "write", full)
+                assert (await client.delete("/v1/models/m")).status_code == 507
+            assert await state(client) == before
+            assert (await client.delete("/v1/models/m")).status_code == 204
+            assert (await client.get("/v1/models/m")).status_code == 404
 
     asyncio.run(run())
 

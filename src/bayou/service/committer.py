@@ -88,8 +88,8 @@ class Committer:
             if valid:
                 self._store.write([entry.batch for entry in valid])
                 self.commits += 1
-        except Refused as refused:
-            error = refused
+        except Exception as failed:  # of the disk, or a defect: everyone waits for this thread, so it goes on
+            error = failed if isinstance(failed, Refused) else NotStored(f"{NOT_STORED} ({failed!r:.200})")
             self._failed({entry.batch.model for entry in valid})
         given_up, keep = NotStored(NOT_STORED), set(map(id, valid))
         self._versions += sum(entry.batch.version is not None for entry in valid)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from bayou.errors import BayouError, ModelFileError
-from bayou.service.errors import Conflict, NotFound, TooLarge, Unusable
+from bayou.service.errors import Conflict, NotFound, Refused, TooLarge, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event
 from bayou.service.lane import Job, Lane, restored
 from bayou.service.limits import MOST_KEYS, MOST_MODELS, MOST_VERSIONS
@@ -21,11 +21,12 @@ from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.settings import Settings
 from bayou.service.status import status
-from bayou.service.store import Position, Store, Version
+from bayou.service.store import Batch, Position, Store, Version
 from bayou.service.turns import Told, Turns, nobody, nothing
 
 Answer = Callable[[ServedModel, Applied], bytes]
 STATUS_EVERY, PATIENCE = 0.4, 1.0  # seconds
+SAY = "predict_learn"  # the same event as learning, with another answer
 
 
 class Hub:
@@ -36,6 +37,7 @@ class Hub:
         self._predictions = Predictions(self._turns)
         self.loop, self.pool, self.committer = self._turns.loop, self._turns.pool, self._turns.committer
         self.lanes: dict[str, Lane] = {}
+        self._leaving: set[str] = set()  # names of models that are being deleted
         self._keys: dict[int, OrderedDict[str, bytes]] = {}
         self._asked: dict[tuple[int, str], tuple[bytes, asyncio.Future[Told]]] = {}
         self._offsets: dict[int, dict[str, Position]] = {}
@@ -86,7 +88,7 @@ class Hub:
         return await self._begin(name, await self.loop.run_in_executor(self.pool, imported, data))
 
     def _check_free(self, name: str) -> None:
-        if name in self.lanes:
+        if name in self.lanes or name in self._leaving:
             raise Conflict(f"there must be no model {name!r} yet; there is one.")
         if len(self.lanes) >= MOST_MODELS:
             raise Conflict(f"there must be at most {MOST_MODELS} models; delete one that is not used.")
@@ -103,14 +105,23 @@ class Hub:
 
     async def delete(self, name: str) -> None:
         """Forget a model, once what was begun with it has come to its end."""
-        lane = self.lane(name)
-        del self.lanes[name]
+        lane = self.lanes.pop(self.lane(name).name)
+        self._leaving.add(name)
         self._statuses.pop(name, None)
         self._latest.pop(name, None)
-        while lane.running:
-            await asyncio.sleep(0.005)
-        lane.deleted = True
-        await self.loop.run_in_executor(None, self.store.delete, lane.id, self._turns.latest)
+        try:
+            while lane.running:
+                await asyncio.sleep(0.005)
+            lane.deleted = True  # what comes now is refused; what came before is written first, and goes, too
+            await self._turns.write(Batch(model=lane.id, forgotten_at=self._turns.latest))
+        except Refused:  # it stays, as it is written
+            lane.deleted = False
+            self.lanes[name] = lane
+            lane.give_up()
+            self.pool.submit(lane.mend)
+            raise
+        finally:
+            self._leaving.discard(name)
         self._keys.pop(lane.id, None)
         self._offsets.pop(lane.id, None)
         await self.loop.run_in_executor(None, self.store.shrink)
@@ -147,8 +158,8 @@ class Hub:
 
     async def predict_learn(self, name: str, rows: Sequence[Row], key: str | None = None) -> Told:
         """Learn rows, and tell what was said of each before."""
-        lane = self.lane(name)
-        return await self._happen(lane, LEARN, {"rows": rows}, lambda served, done: _said(lane, served, done), key)
+        lane, body = self.lane(name), {"rows": rows}
+        return await self._happen(lane, LEARN, body, lambda served, done: _said(lane, served, done), key, verb=SAY)
 
     def offset(self, name: str, source: str) -> int:
         """What comes next of a source."""
@@ -222,13 +233,14 @@ class Hub:
         answer: Answer,
         key: str | None = None,
         offset: tuple[str, Position] | None = None,
+        verb: str | None = None,
         **more: Any,
     ) -> Told:
-        """Queue an event; a key that was answered before gets the same answer."""
+        """Queue an event; a key that was answered before gets the same answer, if the same was asked by this verb."""
         event = Event(kind, time.time(), body)
         if key is None:
             return await self._turns.queue(lane, Job(0, event, answer, nobody, offset=offset, **more))
-        digest = hashlib.sha256(kind.encode() + orjson.dumps(body)).digest()
+        digest = hashlib.sha256((verb or kind).encode() + orjson.dumps(body)).digest()
         known = self._keys[lane.id].get(key)
         asked = self._asked.get((lane.id, key))
         if known is not None or asked is not None:
@@ -264,7 +276,7 @@ class Hub:
 
     def _lost(self, models: set[int]) -> None:
         """A group could not be written: its models go back to what is written."""
-        for lane in self.lanes.values():
+        for lane in list(self.lanes.values()):  # the loop may add one meanwhile
             if lane.id in models:
                 lane.give_up()
                 self.pool.submit(lane.mend)

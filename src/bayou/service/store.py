@@ -89,7 +89,7 @@ class Position(NamedTuple):
 
 class Batch(NamedTuple):
     """What is written together: a row of the journal, with the answer to its key, the offset of its source, and the
-    version that it makes.
+    version that it makes. Or the model is forgotten, when numbers up to ``forgotten_at`` have been given.
     """
 
     row: Journalled | None = None
@@ -97,6 +97,7 @@ class Batch(NamedTuple):
     offset: tuple[str, Position] | None = None
     version: tuple[Version, bytes] | None = None
     model: int = 0
+    forgotten_at: int | None = None
 
 
 class Store:
@@ -170,6 +171,8 @@ class Store:
                 if batch.version is not None:
                     self._logged += len(batch.version[1]) // PAGE
                     self._write_version(db, batch.model, *batch.version)
+                if batch.forgotten_at is not None:
+                    self._forget(db, batch.model, batch.forgotten_at)
 
     def _write_row(self, row: Journalled | None) -> None:
         """A row alone: a statement is a transaction, and others get at the interpreter once, not three times."""
@@ -207,6 +210,13 @@ class Store:
         )
         self._keep_seq(db, version.seq)
 
+    def _forget(self, db: sqlite3.Connection, model: int, last_seq: int) -> None:
+        """Delete a model, and all that was its own."""
+        self._keep_seq(db, last_seq)
+        for table in ("journal", "versions", "answers", "offsets"):
+            db.execute(f"DELETE FROM {table} WHERE model = ?", (model,))
+        db.execute("DELETE FROM models WHERE id = ?", (model,))
+
     @staticmethod
     def _keep_seq(db: sqlite3.Connection, seq: int) -> None:
         """Numbers of rows that are gone are not given again."""
@@ -239,14 +249,6 @@ class Store:
             assert model is not None
             self._write_version(db, model, version, state)
         return model
-
-    def delete(self, model: int, last_seq: int) -> None:
-        """Forget a model, and all that was its own."""
-        with self._transaction() as db:
-            self._keep_seq(db, last_seq)
-            for table in ("journal", "versions", "answers", "offsets"):
-                db.execute(f"DELETE FROM {table} WHERE model = ?", (model,))
-            db.execute("DELETE FROM models WHERE id = ?", (model,))
 
     # --- reading
 

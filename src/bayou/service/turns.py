@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from bayou.errors import BayouError
-from bayou.service.committer import Committer
+from bayou.service.committer import Committer, Entry
 from bayou.service.errors import Busy
 from bayou.service.lane import Job, Lane
 from bayou.service.limits import MOST_FORECAST, MOST_QUEUED
 from bayou.service.patience import be_patient
 from bayou.service.served_model import Applied, ServedModel
-from bayou.service.store import Store
+from bayou.service.store import Batch, Store
 
 
 class Told(NamedTuple):
@@ -46,6 +46,13 @@ class Turns:
         future: asyncio.Future[Told] = self.loop.create_future()
         seq = self.next_seq() if job.event is not None and not job.seq else job.seq
         lane.add(job._replace(seq=seq, done=self.told(future), epoch=lane.epoch), self.pool.submit)
+        return future
+
+    def write(self, batch: Batch) -> asyncio.Future[Told]:
+        """Write something that no model has to apply, after all that was handed in before."""
+        future: asyncio.Future[Told] = self.loop.create_future()
+        done = self.told(future)
+        self.committer.put(Entry(batch, lambda error: done(Applied(0, []), b"", error), lambda: True))
         return future
 
     @staticmethod
