@@ -8,6 +8,7 @@ p99       of one predictor while others learn as fast as they can, beside that o
 import argparse
 import asyncio
 import os
+import secrets
 import socket
 import struct
 import subprocess
@@ -63,11 +64,21 @@ def request(verb, body):
     return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
 
 
-async def asking(port, message, until, times):
+def with_key(message):
+    """As clients send what is to count once."""
+    return message.replace(b"\r\n", b"\r\nidempotency-key: %b\r\n" % secrets.token_hex(16).encode(), 1)
+
+
+async def telling(port, message, until, times):
+    """Tell again and again, each time with another key."""
+    await asking(port, message, until, times, with_key)
+
+
+async def asking(port, message, until, times, dressed=bytes):
     """Ask again and again over one connection; how long each answer took goes to ``times``."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while (started := time.perf_counter()) < until:
-        writer.write(message)
+        writer.write(dressed(message))
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
         body = await reader.readexactly(length)
@@ -79,7 +90,7 @@ async def asking(port, message, until, times):
 
 async def load(port, message, seconds, connections, learning=None, learners=0, asks=asking):
     until, times, learnt = time.perf_counter() + seconds, [], []
-    others = [asking(port, learning, until, learnt) for _ in range(learners)]
+    others = [telling(port, learning, until, learnt) for _ in range(learners)]
     await asyncio.gather(*(asks(port, message, until, times) for _ in range(connections)), *others)
     return times, learnt
 
@@ -193,7 +204,7 @@ def learn_rates(server, bulk, seconds):
             count += 1
         alone, own = 1000 * count / (time.perf_counter() - started), (time.process_time() - own) / count
         started, before = time.perf_counter(), worked(server.process)
-        times, _ = asyncio.run(load(server.port, bulk, seconds / 2, 2))
+        times, _ = asyncio.run(load(server.port, bulk, seconds / 2, 2, asks=telling))
         by_http = 1000 * len(times) / (time.perf_counter() - started)
         ratios.append(by_http / alone)
         costs.append(own * len(times) / (worked(server.process) - before))

@@ -26,14 +26,19 @@ class Event(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """The body as JSON."""
-        if self.body.keys() == {"rows"}:
-            return b'{"rows":' + dumped(self.body["rows"]) + b"}"
-        return orjson.dumps(self.body)
+        return as_json(self.body)
 
     @classmethod
     def of(cls, kind: str, at: float, body: bytes) -> Event:
         """From a row of the journal."""
         return cls(kind, at, orjson.loads(body))
+
+
+def as_json(body: dict[str, Any]) -> bytes:
+    """A body as it is kept."""
+    if body.keys() == {"rows"}:
+        return b'{"rows":' + dumped(body["rows"]) + b"}"
+    return orjson.dumps(body)
 
 
 def prediction_id(seq: int, place: int) -> str:

@@ -13,9 +13,9 @@ import orjson
 
 from bayou.errors import BayouError, ModelFileError
 from bayou.service.errors import Conflict, NotFound, Refused, TooLarge, Unusable
-from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event
+from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event, as_json
 from bayou.service.lane import Job, Lane, restored
-from bayou.service.limits import MOST_KEYS, MOST_MODELS, MOST_VERSIONS
+from bayou.service.limits import INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_VERSIONS
 from bayou.service.predictions import Predicted, Predictions
 from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
@@ -237,10 +237,14 @@ class Hub:
         **more: Any,
     ) -> Told:
         """Queue an event; a key that was answered before gets the same answer, if the same was asked by this verb."""
-        event = Event(kind, time.time(), body)
         if key is None:
+            event = Event(kind, time.time(), body)
             return await self._turns.queue(lane, Job(0, event, answer, nobody, offset=offset, **more))
-        digest = hashlib.sha256((verb or kind).encode() + orjson.dumps(body)).digest()
+        is_long = len(body.get("rows", ())) > INLINE_ROWS
+        digest = await asyncio.to_thread(_digest, verb or kind, body) if is_long else _digest(verb or kind, body)
+        if self.lane(lane.name) is not lane:
+            raise Conflict(f"{lane.name!r} was deleted and made again meanwhile.")
+        event = Event(kind, time.time(), body)
         known = self._keys[lane.id].get(key)
         asked = self._asked.get((lane.id, key))
         if known is not None or asked is not None:
@@ -280,6 +284,11 @@ class Hub:
             if lane.id in models:
                 lane.give_up()
                 self.pool.submit(lane.mend)
+
+
+def _digest(verb: str, body: dict[str, Any]) -> bytes:
+    """Tells requests with the same key apart."""
+    return hashlib.sha256(verb.encode() + as_json(body)).digest()
 
 
 def imported(data: bytes) -> ServedModel:
