@@ -61,6 +61,15 @@ def test_a_classifier_is_surer_the_more_it_has_learnt():
     assert np.all(turned.predict_proba_interval(ASKED)[:, 0] <= turned.predict_proba(ASKED)[:, 1])
 
 
+def test_what_is_said_lies_within_however_lopsided_it_is():
+    """Far out, most members are sure and a few are not: the mean is beyond what nine tenths of the belief say."""
+    clear = np.where(X[:, 0] > 0.0, "yes", "no")
+    model = OnlineClassifier().partial_fit(X, clear)
+    far = np.outer([-30.0, -10.0, -3.0, 3.0, 10.0, 30.0], [1.0, 0.0, 0.0])
+    ends, said = model.predict_proba_interval(far), model.predict_proba(far)[:, 1]
+    assert np.all((ends[:, 0] <= said) & (said <= ends[:, 1]))
+
+
 def test_what_has_no_interval_says_so():
     model = OnlineClassifier().partial_fit(X, np.arange(300) % 3)
     with pytest.raises(InvalidSpec, match="two classes; got 3"):

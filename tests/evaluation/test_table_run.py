@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, roc_auc_score
 
 from bayou import Budget, TableEncoder, TableModel, load, save
-from bayou.errors import BayouError, InvalidSpec
+from bayou.contracts import State
+from bayou.errors import BayouError, InvalidSpec, ModelFileError
 from bayou.evaluation import TableRun
+from bayou.evaluation.report_theory import Windows
+from bayou.evaluation.stream_scores import NumberStream
 from bayou.streams import Skipped
 
 QUICK = Budget(microseconds=3.0)
@@ -196,6 +200,60 @@ def test_the_curve_tells_each_stretch() -> None:
     shares = np.diff([0.0, *rows])
     counted = np.average(accuracies, weights=shares) * rows[-1]
     assert counted == pytest.approx(round(counted), abs=1e-6)
+
+
+class AlwaysStandard:
+    """What says of 50 rows that each has mean 0 and variance 1."""
+
+    mean, variance = np.zeros(50), np.ones(50)
+    log_probability, cumulative = staticmethod(norm.logpdf), staticmethod(norm.cdf)
+
+
+def windows_of(targets: np.ndarray) -> Windows:
+    """Of 50 rows each, where this was said."""
+    run = TableRun(model("size"), "s")
+    run._scores = NumberStream()
+    for start in range(0, len(targets), 50):
+        run.scores.update(AlwaysStandard(), targets[start : start + 50], [])
+        run.rows = start + 50
+        run.add_point()
+    return Windows.of(run, "nlpd")
+
+
+def test_the_errors_of_windows_are_how_far_they_scatter() -> None:
+    """Of 200 windows of noise, about the truth; the mean of 200 squares of deviations is 1 with an error of 0.1."""
+    windows = windows_of(np.random.default_rng(5).normal(size=10_000))
+    truth = 0.5 * math.log(2.0 * math.pi) + 0.5
+    assert np.mean(((windows.value - truth) / windows.error) ** 2) == pytest.approx(1.0, abs=0.3)
+
+
+def test_a_wild_start_says_nothing_of_the_windows_after_it() -> None:
+    noise = np.random.default_rng(5).normal(size=10_000)
+    wild = noise.copy()
+    wild[:50] *= 1000.0
+    calm, other = windows_of(noise), windows_of(wild)
+    assert other.error[0] > 1000.0 * calm.error[0]
+    assert other.error[1:] == pytest.approx(calm.error[1:], rel=0.02)
+
+
+def test_five_right_answers_do_not_know_the_rate() -> None:
+    windows = windows_of(np.concatenate([np.zeros(50), np.random.default_rng(5).normal(size=500)]))
+    assert 0.5 < windows.error[0] / np.median(windows.error[1:]) < 1.0
+
+
+def test_a_curve_without_errors_can_be_read(tmp_path: Path) -> None:
+    """As files of before had it."""
+    run = through(TableRun(model("label"), "s"), [made(300)])
+    run.keep()
+    config, arrays = run.model.extra
+    run.model.extra = State(config, {name: array for name, array in arrays.items() if name != "curve_errors"})
+    save(run.model, tmp_path / "m")
+    again = TableRun.of(load(tmp_path / "m"))
+    assert again.curve == run.curve
+    assert np.isnan(Windows.of(again, "log_loss").error).all()
+    again.model.extra.arrays["curve_errors"] = np.zeros((2, 3))
+    with pytest.raises(ModelFileError, match="errors of the learning curve must have the shape"):
+        TableRun.of(again.model)
 
 
 def test_a_run_of_few_rows_can_be_kept(tmp_path: Path) -> None:

@@ -392,7 +392,8 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         """Where the probability of the second of two classes lies, given what is believed of the weights: low and high.
 
         The interval is that of the probability itself: it shrinks as more is learnt, while labels stay as random as
-        they are.
+        they are. What `predict_proba` says is always in it, also where that is the mean of something so lopsided that
+        it lies beyond.
         """
         prediction = self._predictions(X)
         if len(self._codes) != 2 or isinstance(prediction, MixedClasses):
@@ -400,6 +401,8 @@ class OnlineClassifier(ClassifierMixin, CalibratedEstimator):
         ends = probability_interval(prediction, coverage)
         if self._calibration is not None:
             ends = np.sort(self._calibration.predict_many(ends.ravel()).reshape(ends.shape), axis=1)
+        said = self._probabilities(prediction)[:, 1]
+        ends = np.column_stack([np.minimum(ends[:, 0], said), np.maximum(ends[:, 1], said)])
         return ends if self._class_order[1] == 1 else 1.0 - ends[:, ::-1]
 
     def predict_log_proba(self, X: ArrayLike) -> Matrix:

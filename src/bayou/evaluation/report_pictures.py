@@ -83,15 +83,13 @@ def _draw_windows(
     axes: Any, run: TableRun, name: str, title: str, unit: str, baselines: dict[str, str], theory: Expected | str
 ) -> int:
     windows = Windows.of(run, name)
-    metric = "accuracy" if name == "error" else name
-    scatter = run.scores.errors()[metric] * np.sqrt(run.scores.rows / windows.rows)
     for place, (baseline, label) in enumerate(baselines.items()):
         other = Windows.of(run, baseline)
         value = 1.0 - other.value if name == "error" else other.value
         axes.plot(other.row, value, color=GREY, linewidth=1.3, linestyle=("-", ":")[place], label=label)
     top = _top(windows, [line.get_ydata() for line in axes.get_lines()])
     inside = windows.value <= top
-    bars = 2.0 * np.where(scatter <= top, scatter, np.nan)
+    bars = 2.0 * np.where(windows.error <= top, windows.error, np.nan)
     axes.errorbar(
         windows.row[inside],
         windows.value[inside],
@@ -120,8 +118,7 @@ def _draw_windows(
 
 def _top(windows: Windows, baselines: list[Any]) -> float:
     """Up to where it is worth to look: one wild window at the start shall not press all others flat."""
-    late = windows.value[len(windows.value) // 3 :]
-    highest = max(float(np.max(part)) for part in (late, *baselines) if len(part))
+    highest = max(float(np.max(part[len(part) // 3 :])) for part in (windows.value, *baselines) if len(part))
     return highest + (FAR_ABOVE - 1.0) * abs(highest)
 
 

@@ -22,6 +22,7 @@ from bayou.estimators.table_model import TableModel
 from bayou.evaluation.table_run import TableRun
 
 LAST_PART = 0.5  # of the rows, from which the end of a curve is taken
+BORROWED_ROWS = 20.0  # for how many rows of its own the scatter of a typical window counts in each
 LEAST_WINDOWS = 3
 LEAST_ROWS_PER_WEIGHT = 4.0  # with fewer at the end, nothing that is true of many rows can be seen
 POINTS = 80
@@ -29,15 +30,17 @@ COUNTED = ("rmse", "count")  # whose noise is not of one size
 
 
 class Windows(NamedTuple):
-    """A score along a run: its value in each window, and the row that speaks for the window.
+    """A score along a run: its value in each window, the row that speaks for the window, and the standard error.
 
     That row is the logarithmic mean of the first and the last, so that a curve a + b / n has there its mean over the
-    window.
+    window. The error is that of the window's own rows; since few rows know little of how far they scatter (five right
+    answers do not at all), the scatter of a typical window counts for some rows more.
     """
 
     row: Vector
     rows: Vector
     value: Vector
+    error: Vector
 
     @classmethod
     def of(cls, run: TableRun, name: str) -> Windows:
@@ -47,21 +50,33 @@ class Windows(NamedTuple):
         values = np.array([point[place] for point in run.curve])
         values = 1.0 - values if name == "error" else values
         starts = np.concatenate([[0.0], stops[:-1]])
+        errors = np.array([point[place - 1] for point in run.curve_errors])
         known = np.isfinite(values) & (stops > starts)
-        starts, stops, values = starts[known], stops[known], values[known]
+        starts, stops, values, errors = starts[known], stops[known], values[known], errors[known]
         first = np.maximum(starts, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = np.where(stops > first, (stops - first) / np.log(stops / first), stops)
-        return cls(middle, stops - starts, values)
+        return cls(middle, stops - starts, values, _errors(stops - starts, errors))
 
     def last(self) -> Windows:
         """The windows of the last part of the rows."""
         late = np.cumsum(self.rows) > LAST_PART * self.rows.sum()
-        return Windows(self.row[late], self.rows[late], self.value[late])
+        return Windows(self.row[late], self.rows[late], self.value[late], self.error[late])
 
     def mean(self, values: Vector) -> float:
         """A mean over rows, of a value per window."""
         return float(np.average(values, weights=self.rows))
+
+
+def _errors(rows: Vector, own: Vector) -> Vector:
+    """Of windows of so many rows; not a number where no window knows its own."""
+    scatter = own**2 * rows
+    known = np.isfinite(scatter)
+    if not known.any():
+        return np.full(len(rows), math.nan)
+    typical = np.median(scatter[known])
+    mixed = (rows * np.where(known, scatter, typical) + BORROWED_ROWS * typical) / (rows + BORROWED_ROWS)
+    return np.asarray(np.sqrt(mixed / rows))
 
 
 class Expected(NamedTuple):

@@ -63,6 +63,7 @@ class TableRun:
         self.without_target = 0
         self.finished = False
         self.curve: list[tuple[float, ...]] = []
+        self.curve_errors: list[tuple[float, ...]] = []  # the standard error of each score of each point
         self._scores: StreamScores | None = None
         self._next_point = FIRST_POINT
         self._told = (0, 0.0)  # rows and the first score, when `since_last` was last asked
@@ -173,6 +174,7 @@ class TableRun:
     def add_point(self) -> None:
         """A point of the learning curve: the row, and the scores since the point before."""
         if self._scores is not None and self._scores.rows:
+            self.curve_errors.append(tuple(metric.standard_error for metric in self._scores.window.values()))
             self.curve.append((float(self.rows), *self._scores.close_window().values()))
 
     def since_last(self) -> float:
@@ -222,6 +224,7 @@ class TableRun:
             arrays = {f"scores.{name}": array for name, array in state.arrays.items()}
             width = 1 + len(self._scores.metrics)
             arrays["curve"] = np.array(self.curve, dtype=np.float64).reshape(len(self.curve), width)
+            arrays["curve_errors"] = np.array(self.curve_errors, dtype=np.float64).reshape(len(self.curve), width - 1)
         self.model.extra = State({"run": config}, arrays)
 
     @classmethod
@@ -240,7 +243,17 @@ class TableRun:
             arrays = {k.removeprefix("scores."): a for k, a in model.extra.arrays.items() if k.startswith("scores.")}
             run._scores = KINDS[model.task].from_state(State(config["scores"], arrays))
             run.curve = [tuple(point) for point in model.extra.arrays["curve"].tolist()]
+            run.curve_errors = run._known_errors(model.extra.arrays.get("curve_errors"))
         return run
+
+    def _known_errors(self, found: NDArray[Any] | None) -> list[tuple[float, ...]]:
+        """Those of a file; of a curve that was saved without them, as before 0.1.0, each is not known."""
+        shape = (len(self.curve), len(self.scores.metrics))
+        if found is None:
+            found = np.full(shape, math.nan)
+        if found.shape != shape:
+            raise ModelFileError(f"the errors of the learning curve must have the shape {shape}; got {found.shape}.")
+        return [tuple(point) for point in found.tolist()]
 
 
 def _good(n_rows: int, bad: Iterable[int]) -> NDArray[np.bool_]:

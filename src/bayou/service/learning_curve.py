@@ -29,7 +29,6 @@ def panels(run: TableRun) -> list[dict[str, Any]]:
 
 def _panel(run: TableRun, name: str, title: str, unit: str, baselines: dict[str, str]) -> dict[str, Any]:
     windows, theory = Windows.of(run, name), expected(run, name)
-    scatter = run.scores.errors()["accuracy" if name == "error" else name]
     lines = {}
     for baseline, label in baselines.items():
         other = Windows.of(run, baseline)
@@ -41,7 +40,7 @@ def _panel(run: TableRun, name: str, title: str, unit: str, baselines: dict[str,
         "unit": unit,
         "row": _plain(windows.row),
         "value": _plain(windows.value),
-        "error": _plain(scatter * np.sqrt(run.scores.rows / windows.rows)),
+        "error": _plain(windows.error),
         "baselines": lines,
         "theory": None,
         "words": theory if isinstance(theory, str) else f"{theory.words} {doubts(run.model)}".strip(),
