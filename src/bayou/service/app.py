@@ -58,7 +58,7 @@ def create_app(
             await hub.close()
 
     app = FastAPI(title="bayou", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.metrics = metrics
+    app.state.metrics, app.state.is_ending = metrics, lambda: False
     add_problems(app)
     app.include_router(routes_rows.router)
     app.include_router(routes_models.router)

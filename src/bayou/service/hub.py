@@ -190,6 +190,7 @@ class Hub:
         told = await self.look(lane.name, lambda served: orjson.dumps(status(served)))
         mine = {
             "name": lane.name,
+            "created": lane.created,
             "at": time.time(),
             "seq": lane.served.seq,
             "version": lane.version,

@@ -143,14 +143,19 @@ async def events(name: str, request: Request) -> Response:
     return StreamingResponse(_watch(hub, name, request), media_type="text/event-stream")
 
 
+def _is_ending(request: Request) -> bool:
+    """Whether who watches is to let go: a server waits for those who are still served."""
+    return request.app.state.is_ending() or not hub_of(request).ready
+
+
 async def _watch(hub: Hub, name: str, request: Request) -> AsyncIterator[bytes]:
-    last: tuple[int, ...] | None = None
+    last: tuple[float, ...] | None = None
     silent = 0.0
     hub.watchers += 1
     try:
-        while hub.ready and name in hub.lanes:
+        while not _is_ending(request) and name in hub.lanes:
             lane = hub.lanes[name]
-            now = (lane.id, lane.served.seq, lane.version)
+            now = (lane.id, lane.served.seq, lane.version, round(lane.rate.now(), 1))  # a rate that falls is told
             if now != last:
                 try:
                     told = orjson.dumps(await hub.status(name))
@@ -164,7 +169,7 @@ async def _watch(hub: Hub, name: str, request: Request) -> AsyncIterator[bytes]:
                 silent = 0.0
             await asyncio.sleep(EVENTS_EVERY)
             silent += EVENTS_EVERY
-        if hub.ready:
+        if not _is_ending(request):
             yield b"event: deleted\ndata: {}\n\n"
     finally:
         hub.watchers -= 1

@@ -41,6 +41,7 @@ def serve(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
     )
     server = uvicorn.Server(config)
+    app.app.state.is_ending = lambda: server.should_exit
     server.run()
     if not server.started:
         raise BayouError(f"the server could not begin at {host}:{port} with the store {store}; see above.")

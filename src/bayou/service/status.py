@@ -24,6 +24,7 @@ def status(served: ServedModel) -> dict[str, Any]:
     told: dict[str, Any] = {
         "target": model.target.text,
         "task": model.task,
+        "begun": model.begun,
         "examples": model.n_rows,
         "without_target": run.without_target,
         "columns": model.kinds(),

@@ -1,6 +1,7 @@
 // Requests with the token, which lives as long as the tab; and events over fetch, so that they can carry it.
 
 const KEY = "bayou-token";
+const PLAIN = /^[\x20-\x7e]+$/; // what a header can carry, and a server takes as its token
 
 export const byId = (id) => document.getElementById(id);
 
@@ -12,23 +13,29 @@ export function element(kind, text = "", className = "") {
 }
 
 export function tell(problem) {
+  if (byId("problem").textContent === (problem || "")) return;
   byId("problem").hidden = !problem;
   byId("problem").textContent = problem || "";
 }
 
+let tokenAsked = null; // by whoever was refused first; others wait with them
+
 function tokenGiven() {
-  const form = byId("token");
-  form.hidden = false;
-  return new Promise((resolve) => {
+  tokenAsked ??= new Promise((resolve) => {
+    const form = byId("token"), input = form.querySelector("input");
+    form.hidden = false;
+    input.focus();
     form.onsubmit = (event) => {
       event.preventDefault();
-      const input = form.querySelector("input");
+      if (!PLAIN.test(input.value)) { tell("A token has Latin letters, digits and signs alone."); return; }
       sessionStorage.setItem(KEY, input.value);
       input.value = "";
       form.hidden = true;
+      tokenAsked = null;
       resolve();
     };
   });
+  return tokenAsked;
 }
 
 export async function ask(path, options = {}) {
@@ -36,27 +43,35 @@ export async function ask(path, options = {}) {
     const token = sessionStorage.getItem(KEY);
     const headers = { ...options.headers };
     if (token) headers.Authorization = `Bearer ${token}`;
-    const answer = await fetch(path, { ...options, headers });
+    const answer = await fetch(path, { ...options, headers }).catch((error) => {
+      throw error.name === "AbortError" ? error : new Error("The server does not answer.");
+    });
     if (answer.status !== 401) return answer;
-    sessionStorage.removeItem(KEY);
-    if (token) tell("The token is wrong.");
-    await tokenGiven();
+    if (token && token === sessionStorage.getItem(KEY)) {
+      sessionStorage.removeItem(KEY);
+      tell("The token is wrong.");
+    }
+    if (!sessionStorage.getItem(KEY)) await tokenGiven();
     tell("");
   }
+}
+
+async function refused(answer) {
+  const { detail } = await answer.json();
+  return Object.assign(new Error(detail[0].toUpperCase() + detail.slice(1)), { status: answer.status });
 }
 
 export async function askJson(path, body) {
   const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const answer = await ask(path, { ...options, headers: { "Content-Type": "application/json" } });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.detail);
-  return told;
+  if (!answer.ok) throw await refused(answer);
+  return answer.json();
 }
 
 // Calls take(kind, data) for each event until the stream ends.
 export async function listen(path, signal, take) {
   const answer = await ask(path, { signal });
-  if (!answer.ok) throw new Error((await answer.json()).detail);
+  if (!answer.ok) throw await refused(answer);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

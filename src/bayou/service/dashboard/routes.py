@@ -14,7 +14,7 @@ from bayou.service.errors import NotFound
 
 CHARTS = "uplot-python"  # the package that brings uPlot
 OF_CHARTS = {"uPlot.js": "uplot/static/uPlot.iife.js", "uPlot.css": "uplot/static/uPlot.min.css"}
-OWN = ("dashboard.css", "asking.js", "charts.js", "index.js", "model.js")
+OWN = ("dashboard.css", "asking.js", "charts.js", "index.js", "model.js", "numbers.js")
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 router = APIRouter(include_in_schema=False)
 
