@@ -129,10 +129,10 @@ def _retell_some(mean: Vector, covariance: Matrix, ceiling: Vector, change: Matr
 
 def _with_prior(mean: Matrix, covariance: Array, per_ceiling: Matrix, inverse: Array) -> tuple[Matrix, Array]:
     """The same with the new prior in place of the old, for each of some beliefs of one size."""
-    known = np.linalg.inv(covariance)
     diagonal = np.eye(mean.shape[1]) * per_ceiling[:, None, :]
-    precision = known - inverse.T @ diagonal @ inverse + diagonal
     try:
+        known = np.linalg.inv(covariance)
+        precision = known - inverse.T @ diagonal @ inverse + diagonal
         np.linalg.cholesky(precision)
         fresh = np.linalg.inv(precision)
     except np.linalg.LinAlgError:

@@ -18,7 +18,7 @@ async def asked(path, **options) -> AsyncIterator[httpx.AsyncClient]:
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(guard, raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            client.hub = app.state.hub
+            client.app, client.hub = app, app.state.hub
             yield client
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import orjson
@@ -306,7 +307,8 @@ def test_events_come_when_something_changed(serving):
             await made(client)
             from bayou.service.routes_models import _watch
 
-            events = _watch(client.hub, "shops", None)
+            request = SimpleNamespace(app=client.app)
+            events = _watch(client.hub, "shops", request)
             first = await anext(events)
             assert first.startswith(b"event: status\ndata: ")
             assert first.endswith(b"\n\n")
@@ -315,6 +317,11 @@ def test_events_come_when_something_changed(serving):
             assert orjson.loads((await anext(events)).split(b"data: ")[1])["examples"] == 20
             await client.delete("/v1/models/shops")
             assert (await anext(events)).startswith(b"event: deleted")
+            assert [one async for one in events] == []
+            await made(client)
+            events = _watch(client.hub, "shops", request)
+            await anext(events)
+            client.app.state.is_ending = lambda: True  # as a server says that is told to stop
             assert [one async for one in events] == []
             assert client.hub.watchers == 0
 

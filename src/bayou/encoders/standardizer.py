@@ -5,6 +5,10 @@ between are scaled alike; what a model has learnt in the old frame can be told i
 linear. A column gets its frame with the first row that makes it vary, and gives 0 before. A value that is missing (NaN)
 gives 0, marked as missing. A column of zeros and ones keeps its unit: in deviations, the ones of a rare category would
 be told as huge, and a model would take them for more than they are.
+
+One value may be wrong by any power of ten. In a frame that has counted it, none of n values is further than sqrt(n)
+deviations from the mean; so a value is cut, when it is counted and when it is scaled, a little beyond that of those seen
+so far. Who comes with a new unit is followed within some rows; who comes alone is forgotten as more is seen.
 """
 
 from __future__ import annotations
@@ -28,6 +32,10 @@ ROUNDING = 1e-12
 NEARLY = 1e-9
 # A frame is retaken if a centre has moved by, or a deviation changed by, this fraction of the deviation.
 CHANGE = 0.05
+# Values are cut at this multiple of sqrt(n) deviations; of a few rows hardly, for their deviation is hardly known.
+BEYOND, EARLY = 2.0, 1e4
+# What is nearer in deviations is cut for no n.
+NEAR = 18.0
 
 
 class Frame(NamedTuple):
@@ -50,6 +58,24 @@ def deviation_of(frame: Frame, j: int) -> float:
         return 1.0
     deviation = math.sqrt(variance)
     return deviation if deviation > ROUNDING * abs(frame.mean[j]) and deviation > 1.0 / LARGEST else 0.0
+
+
+@kernel
+def reach(weight: float) -> float:
+    """How many deviations from its centre a value may be, where so much was seen before."""
+    return BEYOND * math.sqrt(weight) + EARLY / max(weight * weight, 1e-300)
+
+
+@kernel
+def cut(frame: Frame, j: int, x: float) -> float:
+    """A value, not further than that, where there is a frame that was taken from what was seen."""
+    if not (frame.deviation[j] > 0.0 and frame.weight[j] > 0.0):
+        return x
+    apart = x - frame.centre[j]
+    if not abs(apart) > NEAR * frame.deviation[j]:
+        return x
+    room = min(reach(frame.weight[j]) * frame.deviation[j], LARGEST)
+    return frame.centre[j] + min(max(apart, -room), room)
 
 
 @kernel
@@ -78,7 +104,14 @@ def count(frame: Frame, row: Vector, weight: float, centred: int) -> None:
     if weight <= 0.0:
         return
     for j in range(row.size):
-        count_one(frame, j, row[j], weight, centred)
+        count_one(frame, j, cut(frame, j, row[j]), weight, centred)
+
+
+@kernel
+def count_whole(frame: Frame, values: Vector, weights: Vector) -> None:
+    """Let values of the one column there is into the moments, however far they are."""
+    for n in range(values.size):
+        count_one(frame, 0, values[n], weights[n] if weights.size else 1.0, 1)
 
 
 @kernel
@@ -93,7 +126,7 @@ def scale(frame: Frame, row: Vector, first: int, features: Array, missing: Mask)
                 missing[first + j] = True
                 absent += 1
             else:
-                features[first + j] = (row[j] - frame.centre[j]) / frame.deviation[j]
+                features[first + j] = (cut(frame, j, row[j]) - frame.centre[j]) / frame.deviation[j]
     return absent
 
 
@@ -145,30 +178,57 @@ def count_together(frame: Frame, j: int, values: Vector, weights: Vector) -> Non
 
 
 @vectorized_kernel
-def scale_together(frame: Frame, j: int, values: Vector, farthest: float, scaled: Vector) -> None:
-    """Values of one column, scaled, none further than so many deviations; NaN stays NaN, without a frame all are 0."""
-    centre, deviation = frame.centre[j], frame.deviation[j]
+def scale_together(frame: Frame, j: int, values: Vector, scaled: Vector) -> float:
+    """Values of one column, scaled as they are; returns how far the farthest is.
+
+    NaN stays NaN, without a frame all are 0.
+    """
+    centre, deviation, farthest = frame.centre[j], frame.deviation[j], 0.0
     per_deviation = 1.0 / deviation if deviation > 0.0 else 0.0
     for n in range(values.size):
-        z = (values[n] - centre) * per_deviation
-        scaled[n] = min(max(z, -farthest), farthest) if z == z else np.nan
+        scaled[n] = (values[n] - centre) * per_deviation
+        farthest = max(farthest, abs(scaled[n]) if scaled[n] == scaled[n] else 0.0)
+    return farthest
+
+
+@kernel
+def _count_and_scale_value(
+    frame: Frame,
+    j: int,
+    values: Vector,
+    weights: Vector,
+    learn: int,
+    centred: int,
+    farthest: float,
+    scaled: Vector,
+    n: int,
+) -> None:
+    if learn:
+        count_one(frame, j, cut(frame, j, values[n]), weights[n] if weights.size else 1.0, centred)
+    if math.isnan(values[n]) or not frame.deviation[j] > 0.0:
+        scaled[n] = math.nan if math.isnan(values[n]) else 0.0
+        return
+    z = (cut(frame, j, values[n]) - frame.centre[j]) / frame.deviation[j]
+    scaled[n] = min(max(z, -farthest), farthest)
 
 
 @kernel
 def count_and_scale_column(
     frame: Frame, j: int, values: Vector, weights: Vector, learn: int, centred: int, farthest: float, scaled: Vector
 ) -> None:
-    """One column of some rows: counted, if ``learn``, then scaled. Before it has a frame each row is counted alone."""
+    """One column of some rows: counted, if ``learn``, then scaled, none further than so many deviations.
+
+    Before it has a frame, and where some values are so far that they may be cut, each row is taken alone.
+    """
     first = 0
-    while learn and first < values.size and frame.deviation[j] == 0.0:
-        scaled[first] = 0.0 if values[first] == values[first] else math.nan
-        count_one(frame, j, values[first], weights[first] if weights.size else 1.0, centred)
-        if frame.deviation[j] > 0.0:
-            scale_together(frame, j, values[first : first + 1], farthest, scaled[first : first + 1])
+    while first < values.size and frame.deviation[j] == 0.0 and learn:
+        _count_and_scale_value(frame, j, values, weights, learn, centred, farthest, scaled, first)
         first += 1
-    if learn and first < values.size:
+    if scale_together(frame, j, values[first:], scaled[first:]) > NEAR:
+        for n in range(first, values.size):
+            _count_and_scale_value(frame, j, values, weights, learn, centred, farthest, scaled, n)
+    elif learn and first < values.size:
         count_together(frame, j, values[first:], weights[first:])
-    scale_together(frame, j, values[first:], farthest, scaled[first:])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from bayou.bank import Bank
 from bayou.contracts import Latent, Vector
 from bayou.encoders import Standardizer
-from bayou.encoders.standardizer import Frame
+from bayou.encoders.standardizer import Frame, count_whole
 from bayou.learner import Learner
 from bayou.numerics.running_noise import FIRST_MEMORY, NOISE_MEMORY
 from bayou.sparse_bank import SparseBank
@@ -26,8 +26,7 @@ class Units:
 
     def __init__(self, has_intercept: bool) -> None:
         self._has_intercept = has_intercept  # without one, nothing in the model can carry a location
-        self._standardizer = Standardizer()
-        self._frame = self._standardizer.begin(1)
+        self._frame = Standardizer().begin(1)
         self.current = (0.0, 1.0)
         self.log_scales = 0.0  # the log density of raw targets is that of scaled ones less this
 
@@ -51,8 +50,8 @@ class Units:
         return scaled
 
     def count(self, targets: Vector, weights: Vector) -> None:
-        """Let targets into the moments."""
-        self._standardizer.learn(self._frame, targets[:, None], weights if weights.size else None)
+        """Let targets into the moments, however far they are: they may stay at another level from now on."""
+        count_whole(self._frame, np.require(targets, np.float64, "CW"), np.require(weights, np.float64, "CW"))
 
     def retake(self, learner: Learner | Bank | SparseBank) -> None:
         """Take new units from the targets seen, and tell the belief in them."""
