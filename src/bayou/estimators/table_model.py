@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -125,23 +125,24 @@ class TableModel:
             options["n_waves"] = count
         return (OnlineClassifier if task in CLASSES else ESTIMATORS[task])(**options)
 
-    def learn_many(self, table: Any, delay: int = 0) -> Learnt:
+    def learn_many(self, table: Any, delay: int = 0, classes: Sequence[Any] | None = None) -> Learnt:
         """Learn rows; returns what was said of each before its target was used. Rows without a target are left out.
 
-        With a ``delay`` each row is forecast when it comes, and its target is learnt so many rows later.
+        With a ``delay`` each row is forecast when it comes, and its target is learnt so many rows later. Those of
+        ``classes`` are possible from now on, also before they have come.
         """
         rows, is_new = self._as_table(table), self.layout is None
         before = self.target, self.task, self.layout, self.estimator
         try:
             if is_new:
                 self.begin(rows)
-            return self._learn(rows, delay)
+            return self._learn(rows, delay, classes)
         except BayouError:
             if is_new:
                 self.target, self.task, self.layout, self.estimator = before
             raise
 
-    def _learn(self, rows: Any, delay: int) -> Learnt:
+    def _learn(self, rows: Any, delay: int, classes: Sequence[Any] | None) -> Learnt:
         """All that can be wrong with the rows is found before anything is learnt."""
         assert self.layout is not None
         self._check_delay(delay)
@@ -151,6 +152,8 @@ class TableModel:
         task = self._task_of(values)
         if not len(told):
             return Learnt(None, values, [], known)
+        if weights is not None and not weights.any():
+            return self._left(told, values, known)
         layout = self.layout.admitted(told)
         inputs = self._inputs_of(layout, told)
         self.task, self.layout = task, layout
@@ -159,12 +162,22 @@ class TableModel:
         with warnings.catch_warnings():  # that few rows have many classes: the task was decided by more of them
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             if delay:
-                said, values, classes = self._learn_late(inputs, values, delay)
+                said, values, known_classes = self._learn_late(inputs, values, delay)
             else:
-                said = self.estimator.learn_many(inputs, values, sample_weight=weights)
-                classes = self.classes
+                named = {} if classes is None else {"classes": classes}
+                said = self.estimator.learn_many(inputs, values, sample_weight=weights, **named)
+                known_classes = self.classes
         self.n_rows += len(told)
-        return Learnt(said, values, classes, known)
+        return Learnt(said, values, known_classes, known)
+
+    def _left(self, told: Any, values: NDArray[Any], known: Mask) -> Learnt:
+        """Rows that all weigh nothing: they are counted, and that is all."""
+        inputs = self._inputs_of(self.layout, told)
+        self.n_rows += len(told)
+        if not self.begun or (self.task in CLASSES and not set(values.tolist()) <= set(self.classes)):
+            return Learnt(None, values, [], known)
+        ask = self.estimator.predict_proba if self.task in CLASSES else self.estimator.predict_distribution
+        return Learnt(ask(inputs), values, self.classes, known)
 
     def _check_delay(self, delay: int) -> None:
         if not (isinstance(delay, int) and 0 <= delay <= MOST_PENDING):

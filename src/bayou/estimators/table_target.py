@@ -107,6 +107,8 @@ class Target(NamedTuple):
 
     def _compared(self, column: Any) -> Any:
         library, value = polars(), self.value
+        if column.dtype == library.Null:  # nothing is known of any row
+            return column
         if column.dtype == library.Boolean and str(value).lower() in TRUTH:
             value = TRUTH[str(value).lower()]
         elif column.dtype in (library.String, library.Categorical, library.Enum) and isinstance(value, str):

@@ -298,6 +298,8 @@ def imported(data: bytes) -> ServedModel:
         served = ServedModel.of_bytes(None, data)
     except MemoryError:
         raise TooLarge("the model of the file must fit into memory; it does not.") from None
+    except BayouError:  # which says what is wrong
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"the file is not of a model that can be served: {error!r:.100}.") from error
     served.pending.clear()
@@ -325,6 +327,8 @@ def _said(lane: Lane, served: ServedModel, applied: Applied) -> bytes:
     assert learnt is not None
     each = served.shown(learnt.said, applied.rows, learnt.classes)
     each = [None] * (applied.rows - len(each)) + each
+    if applied.knew_nothing:
+        each[:1] = [None]
     known = iter(each)
     predictions = [next(known) if is_known else None for is_known in learnt.known.tolist()]
     told = {"predictions": predictions, "version": lane.version}

@@ -37,8 +37,8 @@ def check_rows(rows: Sequence[Any]) -> None:
 
 
 def _check_names(names: tuple[str, ...], place: int) -> None:
-    if len(names) > MOST_COLUMNS:
-        raise InvalidFeatures(f"row {place} must have at most {MOST_COLUMNS} columns; got {len(names)}.")
+    if len(names) > MOST_COLUMNS + 2:  # with those of the target and the weight
+        raise InvalidFeatures(f"row {place} must have at most {MOST_COLUMNS + 2} columns; got {len(names)}.")
     if (longest := max(map(len, names), default=0)) > LONGEST_NAME:
         raise InvalidFeatures(
             f"columns must have names of at most {LONGEST_NAME} letters; got {longest} in row {place}."

@@ -41,7 +41,7 @@ class Waiting(NamedTuple):
 
 class Applied(NamedTuple):
     """What came of an event: rows that were learnt, columns that were not, what was said before, and how long the
-    labels were waited for.
+    labels were waited for; whether the first row was learnt when not even its class was known.
     """
 
     rows: int
@@ -49,6 +49,7 @@ class Applied(NamedTuple):
     learnt: Learnt | None = None
     said: list[Any] | None = None
     delays: tuple[float, ...] = ()
+    knew_nothing: bool = False
 
 
 class ServedModel:
@@ -80,9 +81,13 @@ class ServedModel:
         self._check_classes(labels)
         if self.model.target.comparison is None:
             self._check_kinds([label for label in labels if label is not None])
-        learnt = self.model.learn_many(table)
+        was_begun, named = self.model.begun, None
+        if not was_begun and self.model.target.comparison is None:
+            named = self.settings.classes  # from the first row on
+        learnt = self.model.learn_many(table, classes=named)
         self.run.count(learnt)
-        return Applied(int(learnt.known.sum()), ignored, learnt)
+        knew_nothing = not was_begun and named is None and self.model.task in CLASSES
+        return Applied(int(learnt.known.sum()), ignored, learnt, knew_nothing=knew_nothing)
 
     def issue_all(self, events: Sequence[tuple[int, Event]]) -> list[Applied]:
         """Forecast the rows of events, in order; the oldest predictions that wait make room.
