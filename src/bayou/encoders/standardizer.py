@@ -7,8 +7,8 @@ gives 0, marked as missing. A column of zeros and ones keeps its unit: in deviat
 be told as huge, and a model would take them for more than they are.
 
 One value may be wrong by any power of ten. In a frame that has counted it, none of n values is further than sqrt(n)
-deviations from the mean; so a value is cut, when it is counted and when it is scaled, a little beyond that of those seen
-so far. Who comes with a new unit is followed within some rows; who comes alone is forgotten as more is seen.
+deviations from the mean; so a value is cut, when it is counted and when it is scaled, a little beyond that of those
+seen so far. Who comes with a new unit is followed within some rows; who comes alone is forgotten as more is seen.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def cut(frame: Frame, j: int, x: float) -> float:
     if not abs(apart) > NEAR * frame.deviation[j]:
         return x
     room = min(reach(frame.weight[j]) * frame.deviation[j], LARGEST)
-    return frame.centre[j] + min(max(apart, -room), room)
+    near: float = frame.centre[j] + min(max(apart, -room), room)
+    return near
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -86,6 +87,8 @@ class TableModel:
         self.layout: Any = None  # a TableLayout, or a SparseLayout
         self.estimator: Any = None
         self.n_rows = 0
+        self.most_weights = math.inf  # that all classes may have together
+        self.halfway = False  # whether learning has begun to change something, and has not come to its end
         self.waiting: deque[tuple[int, Any]] = deque()  # forecasts whose targets are on their way
         self.extra = State({}, {})  # what a run keeps beside the model
 
@@ -156,7 +159,8 @@ class TableModel:
             return self._left(told, values, known)
         layout = self.layout.admitted(told)
         inputs = self._inputs_of(layout, told)
-        self.task, self.layout = task, layout
+        self.check_room(task, layout, values)
+        self.task, self.layout, self.halfway = task, layout, True
         if not layout.hashed:
             self.estimator.add_columns(layout.names)
         with warnings.catch_warnings():  # that few rows have many classes: the task was decided by more of them
@@ -168,7 +172,21 @@ class TableModel:
                 said = self.estimator.learn_many(inputs, values, sample_weight=weights, **named)
                 known_classes = self.classes
         self.n_rows += len(told)
+        self.halfway = False
         return Learnt(said, values, known_classes, known)
+
+    def check_room(self, task: str, layout: Any, values: NDArray[Any]) -> None:
+        """Raise if classes would have more weights than they may."""
+        if task not in CLASSES or self.most_weights == math.inf:
+            return
+        count = len({*self.classes, *values.tolist()})
+        each = 2**self.bits if layout.hashed else len(layout.names) + 1
+        if count > 2 and count * each > self.most_weights:
+            most = max(int(self.most_weights / each), 2)
+            raise InvalidTarget(
+                f"the target {self.target.text!r} must have at most {most:,} classes, of {each:,} weights each; "
+                f"got {count:,}."
+            )
 
     def _left(self, told: Any, values: NDArray[Any], known: Mask) -> Learnt:
         """Rows that all weigh nothing: they are counted, and that is all."""

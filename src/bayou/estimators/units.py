@@ -51,7 +51,7 @@ class Units:
 
     def count(self, targets: Vector, weights: Vector) -> None:
         """Let targets into the moments, however far they are: they may stay at another level from now on."""
-        count_whole(self._frame, np.require(targets, np.float64, "CW"), np.require(weights, np.float64, "CW"))
+        count_whole(self._frame, *(np.require(each, np.float64, ["C", "W"]) for each in (targets, weights)))
 
     def retake(self, learner: Learner | Bank | SparseBank) -> None:
         """Take new units from the targets seen, and tell the belief in them."""

@@ -81,16 +81,19 @@ def create_app(
         """For Prometheus."""
         return Response(await metrics.page(request.app.state.hub), media_type=metrics.media_type)
 
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _openapi(app, token is not None)  # type: ignore[method-assign]
     return Guard(app, token, hosts, metrics.seen)
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """With what routes read themselves."""
+def _openapi(app: FastAPI, has_token: bool) -> dict[str, Any]:
+    """With what routes read themselves, and the token."""
     if app.openapi_schema is None:
         told = FastAPI.openapi(app)
         parts = told["components"]["schemas"]
         for kind in READ_BY_ROUTES:
             own = kind.model_json_schema(ref_template="#/components/schemas/{model}")
             parts |= own.pop("$defs", {}) | {kind.__name__: own}
+        if has_token:
+            told["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            told["security"] = [{"token": []}]
     return app.openapi_schema or {}

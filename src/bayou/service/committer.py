@@ -35,6 +35,7 @@ class Committer:
         self._store, self._failed, self._told = store, failed, told
         self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
         self._turn, self._begun = threading.Lock(), 0  # what the thread has yet to bring to its end
+        self._writing = threading.Lock()  # from asking who is valid until that is written
         self._thread = threading.Thread(target=self._run, name="bayou-committer", daemon=True)
         self.commits, self._versions = 0, 0
         self._thread.start()
@@ -58,8 +59,17 @@ class Committer:
             tell = self._written([entry])
         for each in tell:
             each()
+        self.look_at_log()
+
+    def settle(self) -> None:
+        """Return once nobody is being written who was found valid before this was asked."""
+        with self._writing:
+            pass
+
+    def look_at_log(self) -> None:
+        """Have the thread lay the log where it belongs, if it has become long."""
         if self._store.wants_checkpoint:
-            self.put(_NOTHING)  # which the thread does
+            self.put(_NOTHING)
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -82,6 +92,10 @@ class Committer:
 
     def _written(self, group: list[Entry]) -> Answers:
         """Write all of them that still count; returns what tells everyone how it went."""
+        with self._writing:
+            return self._written_alone(group)
+
+    def _written_alone(self, group: list[Entry]) -> Answers:
         valid = [entry for entry in group if entry.is_valid()]
         error: Refused | None = None
         try:

@@ -51,6 +51,12 @@ class Busy(Refused):
     status = 503
 
 
+class Unread(Refused):
+    """The model is in the store, and could not be read back."""
+
+    status = 503
+
+
 class NotStored(Refused):
     """The disk took nothing, so nothing was learnt."""
 

@@ -125,6 +125,33 @@ def _is_too_many(one: Any) -> bool:
 
 
 def _sentence(one: Any) -> str:
-    """What pydantic found, and where."""
+    """What pydantic found, where, and what came."""
     where = ".".join(map(str, one["loc"]))[:80]
-    return f"`{where}`: {one['msg']}" if where else str(one["msg"])
+    said = str(one["msg"]).removeprefix("Value error, ").rstrip(".")
+    if one["type"] == "extra_forbidden":
+        said = "nothing by that name is known"
+    elif one["type"] == "missing":
+        said = "it must be there"
+    elif one["type"] == "model_type":
+        said = f"it must be an object; got {json_kind(one['input'])}"
+    elif one["type"] != "value_error":
+        said = f"{said}; got {_shortly(one['input'])}"
+    return f"`{where}`: {said}" if where else said[0].lower() + said[1:]
+
+
+def json_kind(value: Any) -> str:
+    """What JSON calls it.
+
+    >>> json_kind([]), json_kind(None), json_kind("x"), json_kind(1)
+    ('an array', 'null', 'text', 'a number')
+    """
+    kinds = {dict: "an object", list: "an array", str: "text", bool: "a truth value", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _shortly(value: Any) -> str:
+    """A value as JSON, if it is short."""
+    if isinstance(value, dict | list):
+        return f"{json_kind(value)} of {len(value)}"
+    text = orjson.dumps(value, default=str).decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import orjson
 
 from bayou.errors import BayouError, ModelFileError
-from bayou.service.errors import Conflict, NotFound, Refused, TooLarge, Unusable
+from bayou.service.errors import Conflict, NotFound, Refused, TooLarge, Unread, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, ROLL_BACK, Event, as_json
 from bayou.service.lane import Job, Lane, restored
 from bayou.service.limits import INLINE_ROWS, MOST_KEYS, MOST_MODELS, MOST_VERSIONS
@@ -21,11 +22,13 @@ from bayou.service.rows import Row
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.settings import Settings
 from bayou.service.status import status
-from bayou.service.store import Batch, Position, Store, Version
+from bayou.service.store import ASKED, BACK, Batch, Position, Store, Version
 from bayou.service.turns import Told, Turns, nobody, nothing
 
+LOG = logging.getLogger(__name__)
 Answer = Callable[[ServedModel, Applied], bytes]
 STATUS_EVERY, PATIENCE = 0.4, 1.0  # seconds
+MOST_EXAMPLES = 2**53  # of a model that is taken in
 SAY = "predict_learn"  # the same event as learning, with another answer
 
 
@@ -37,6 +40,7 @@ class Hub:
         self._predictions = Predictions(self._turns)
         self.loop, self.pool, self.committer = self._turns.loop, self._turns.pool, self._turns.committer
         self.lanes: dict[str, Lane] = {}
+        self._unread: dict[str, tuple[int, str]] = {}  # models of the file that could not be read back, and why
         self._leaving: set[str] = set()  # names of models that are being deleted
         self._keys: dict[int, OrderedDict[str, bytes]] = {}
         self._asked: dict[tuple[int, str], tuple[bytes, asyncio.Future[Told]]] = {}
@@ -51,7 +55,12 @@ class Hub:
         """Take up all models as they were."""
         for known in self.store.models():
             settings = Settings.of(known.settings)
-            served, _, size = await self.loop.run_in_executor(self.pool, restored, self.store, known.id, settings)
+            try:
+                served, _, size = await self.loop.run_in_executor(self.pool, restored, self.store, known.id, settings)
+            except Exception as error:  # the others are served, and what is in the file stays
+                LOG.error("%s could not be read back: %r", known.name, error)
+                self._unread[known.name] = known.id, f"{type(error).__name__}: {error}"
+                continue
             self._turns.latest = max(self._turns.latest, served.seq)
             self._enter(Lane(known.id, known.name, known.at, served, self.store, self.committer), size)
         self.ready = True
@@ -73,6 +82,8 @@ class Hub:
     def lane(self, name: str) -> Lane:
         """The model of this name."""
         found = self.lanes.get(name)
+        if found is None and name in self._unread:
+            raise Unread(f"the model {name!r} is in the store, and could not be read back: {self._unread[name][1]}.")
         if found is None:
             raise NotFound(f"there must be a model {name!r}; there is none.")
         return found
@@ -88,7 +99,7 @@ class Hub:
         return await self._begin(name, await self.loop.run_in_executor(self.pool, imported, data))
 
     def _check_free(self, name: str) -> None:
-        if name in self.lanes or name in self._leaving:
+        if name in self.lanes or name in self._leaving or name in self._unread:
             raise Conflict(f"there must be no model {name!r} yet; there is one.")
         if len(self.lanes) >= MOST_MODELS:
             raise Conflict(f"there must be at most {MOST_MODELS} models; delete one that is not used.")
@@ -99,12 +110,17 @@ class Hub:
         state = served.to_bytes()
         first = Version(1, served.seq, at, None, served.model.n_rows, len(state))
         id = self.store.create(name, at, served.settings.model_dump(), first, state)
+        self.committer.look_at_log()
         lane = Lane(id, name, at, served, self.store, self.committer)
         self._enter(lane, len(state))
         return lane
 
     async def delete(self, name: str) -> None:
         """Forget a model, once what was begun with it has come to its end."""
+        if name in self._unread:
+            await self._turns.write(Batch(model=self._unread[name][0], forgotten_at=self._turns.latest))
+            del self._unread[name]
+            return
         lane = self.lanes.pop(self.lane(name).name)
         self._leaving.add(name)
         self._statuses.pop(name, None)
@@ -214,14 +230,15 @@ class Hub:
     async def keep_version(self, name: str, label: str | None) -> Told:
         """Keep the state as it is now."""
         lane = self.lane(name)
-        return await self._turns.queue(lane, Job(0, None, lambda served, _: _version(lane), nobody, version=label))
+        asked = Job(0, None, lambda served, _: _version(lane), nobody, version=label or ASKED)
+        return await self._turns.queue(lane, asked)
 
     async def roll_back(self, name: str, number: int, key: str | None = None) -> Told:
         """Make the state of a version that of a new one."""
         lane = self.lane(name)
         if number not in {version.number for version in self.store.versions(lane.id)}:
             raise NotFound(f"there must be a version {number} of {name!r}; there is none.")
-        label = f"back to {number}"
+        label = f"{BACK}{number}"
         return await self._happen(
             lane, ROLL_BACK, {"to": number}, lambda served, _: _version(lane), key, back_to=number, version=label
         )
@@ -302,6 +319,10 @@ def imported(data: bytes) -> ServedModel:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"the file is not of a model that can be served: {error!r:.100}.") from error
+    if not (0 <= served.model.n_rows < MOST_EXAMPLES):
+        raise ModelFileError(
+            f"a model must have learnt fewer than {MOST_EXAMPLES:,} rows; got {served.model.n_rows:,}."
+        )
     served.pending.clear()
     if served.model.estimator is not None:
         served.model.estimator.forecasts.waiting.clear()

@@ -7,6 +7,7 @@ once it is written. Readers ask the live model while nothing is applied, and els
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 import time
 from collections import deque
@@ -26,6 +27,7 @@ from bayou.service.store import Answered, Batch, Journalled, Position, Store, Ve
 PUBLISH_EVERY = 0.05  # seconds at least, while events keep coming
 PUBLISH_SHARE = 0.1  # of the time, at most
 LEAST_ROWS, MOST_REPLAYED = 256, 100_000  # rows of the journal, and examples in them, between versions
+LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Done = Callable[["Applied | None", "bytes", "BaseException | None"], None]
 
@@ -127,7 +129,7 @@ class Lane:
 
     def work(self) -> None:
         """Apply what waits, in order. Readers, who saw the live model until now, see a copy of it meanwhile."""
-        with self.lock:
+        with self.lock, suppress(Exception):  # there is always an older copy
             self._publish()
         while True:
             with self._guard:
@@ -194,7 +196,7 @@ class Lane:
     def _shorten_journal(self, epoch: int) -> None:
         """Make a version where the journal has become long."""
         if self.wants_version():
-            with self.lock, suppress(BayouError):  # the journal is kept, and so nothing is lost
+            with self.lock, suppress(Exception):  # the journal is kept, and so nothing is lost
                 self._put_version(Job(0, None, _nothing, _nobody, epoch=epoch))
 
     def _note_applied(self) -> None:
@@ -254,7 +256,7 @@ class Lane:
         version = self._new_version(job.version) if job.back_to is not None else None
         answer = job.answer(self.served, applied)
         told = None if job.key is None else Answered(*job.key, answer)
-        self.count(row)
+        self.count(row, answer if told is not None else b"")
         done, epoch = job.done, job.epoch
         put(
             Entry(
@@ -264,16 +266,16 @@ class Lane:
             )
         )
 
-    def count(self, row: Journalled) -> None:
-        """Of what a start would have to replay."""
+    def count(self, row: Journalled, kept: bytes = b"") -> None:
+        """Of what a start would have to replay, and an answer that is kept: both are cut by a version."""
         count, rows, size = self._since
-        self._since = count + 1, rows + row.rows, size + len(row.body)
+        self._since = count + 1, rows + row.rows, size + len(row.body) + len(kept)
 
     def _new_version(self, label: str | None) -> tuple[Version, bytes]:
         """What the journal is given up for: hence it is read back before."""
-        self._since = (0, 0, 0)
         state = self.served.to_bytes()
         ServedModel.of_bytes(self.served.settings, state)
+        self._since = (0, 0, 0)
         self.version += 1
         self._size = len(state)
         told = Version(self.version, self.served.seq, time.time(), label, self.served.model.n_rows, len(state))
@@ -331,15 +333,21 @@ class Lane:
 
     def _reload(self) -> None:
         """Back to what is written. What still waits is of an older epoch, and refused in its turn."""
+        self._committer.settle()  # who was found valid before the lane gave up is written by now
         self.served, self.version, self._size = restored(self._store, self.id, self.served.settings)
         self._since, self.broken, self._fresh = self._store.journal_size(self.id), False, False
 
     def mend(self) -> None:
-        """Reload, if that is to be done."""
+        """Reload, if that is to be done; where that fails, it is tried again after the next job."""
         with self.lock:
-            if self.broken:
-                self._reload()
-            self._publish()
+            try:
+                if self.broken:
+                    self._reload()
+                self._publish()
+            except Exception as error:
+                LOG.error(
+                    "%s could not be read back, and refuses what comes: %s: %s", self.name, type(error).__name__, error
+                )
 
 
 def restored(store: Store, id: int, settings: Any) -> tuple[ServedModel, int, int]:
@@ -360,6 +368,10 @@ def replay(served: ServedModel, row: Journalled) -> None:
     try:
         served.apply(row.seq, Event.of(row.kind, row.at, row.body))
     except BayouError:  # as it did when it came, written before it was applied
+        served.seq = row.seq
+    except Exception:
+        if row.kind != ISSUE:  # all else was applied before it was written
+            raise
         served.seq = row.seq
 
 

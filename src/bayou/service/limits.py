@@ -7,6 +7,7 @@ import re
 MOST_MODELS = 100
 MOST_ROWS = 10_000  # of one request
 MOST_BYTES = 16 * 2**20  # of one body
+MOST_HELD = 512 * 2**20  # of all bodies that are being answered
 MOST_FILE_BYTES = 256 * 2**20  # of a model that is imported
 MOST_COLUMNS = 1000
 LONGEST_NAME = 200  # letters of a column
@@ -18,6 +19,9 @@ MOST_ANSWERED = 64 * 2**20  # bytes of answers to them: of older ones it is know
 MOST_JOURNAL = 64 * 2**20  # bytes of the journal of a model, or a few times its size, between versions
 MOST_PENDING = 10_000  # predictions of a model that wait for their labels, the latest
 LABEL_WAIT = 7 * 86_400.0  # seconds after which a prediction waits no longer
+MOST_WAITING = 64 * 2**20  # letters of their text
+MOST_CLASSES = 1000
+MOST_WEIGHTS = 2**25  # of all classes of a model together
 MOST_VERSIONS = 5  # that were made by themselves, and as many that were asked for
 MOST_WATCHERS = 64  # open streams of events
 PART = 1000  # lines of a stream that are learnt at a time

@@ -40,6 +40,7 @@ class Predictions:
     async def predict(self, lane: Lane, rows: Sequence[Row], issue: bool = True) -> Predicted:
         """What is known of rows; with ``issue``, they wait for their labels."""
         if lane.broken:
+            self._turns.pool.submit(lane.mend)
             raise NotStored(NOT_STORED)
         if lane.served.model.layout is None:
             raise Conflict(f"{lane.name!r} must have learnt something before it predicts; it has not.")
@@ -75,7 +76,7 @@ class Predictions:
         try:
             found = await self._predicted(lane, [row for rows, _ in group for row in rows], issue)
         except BaseException as error:
-            if len(group) > 1 and isinstance(error, BayouError):  # one of them is wrong
+            if len(group) > 1 and isinstance(error, BayouError) and not isinstance(error, NotStored):  # one is wrong
                 for one in group:
                     await self._answer_group(lane, [one], issue)
                 return
@@ -129,9 +130,12 @@ class Predictions:
     async def _issued_beforehand(self, lane: Lane, event: Event) -> Predicted:
         """By what readers see; the event is written at once, and applied in its turn."""
         shown, ignored, version = await self._copied(lane, event.body["rows"])
-        job = Job(0, event, nothing, nobody, written=True, epoch=lane.epoch)
+        epoch = lane.epoch  # before it is asked whether that is over
+        if lane.broken:
+            raise NotStored(NOT_STORED)
+        job = Job(0, event, nothing, nobody, written=True, epoch=epoch)
         self._turns.check_room(lane, job)
-        seq, future, epoch = self._turns.next_seq(), self._turns.loop.create_future(), lane.epoch
+        seq, future = self._turns.next_seq(), self._turns.loop.create_future()
         job = job._replace(seq=seq)
         done, row = self._turns.told(future), lane.row_of(job, 0)
         lane.count(row)

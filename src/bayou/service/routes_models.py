@@ -103,7 +103,7 @@ async def versions(name: str, request: Request) -> Response:
 @router.post("/{name}/versions", responses=gives(Kept), openapi_extra=takes(KeepVersion))
 async def keep_version(name: str, request: Request) -> Response:
     """Keep the model as it is now."""
-    asked = await body_of(request, KeepVersion)
+    asked = await body_of(request, KeepVersion) if await request.body() else KeepVersion()
     return answered((await hub_of(request).keep_version(name, asked.label)).answer)
 
 
@@ -151,6 +151,8 @@ def _is_ending(request: Request) -> bool:
 async def _watch(hub: Hub, name: str, request: Request) -> AsyncIterator[bytes]:
     last: tuple[float, ...] | None = None
     silent = 0.0
+    if hub.watchers >= MOST_WATCHERS:  # others came since it was looked
+        return
     hub.watchers += 1
     try:
         while not _is_ending(request) and name in hub.lanes:

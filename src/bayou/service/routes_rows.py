@@ -89,7 +89,7 @@ async def _learn_stream(hub: Hub, name: str, request: Request, key: str | None) 
             told["learnt"] += orjson.loads(part.answer)["learnt"]
             told["lines"] += lines
             told["parts"] += 1
-    except (BayouError, orjson.JSONDecodeError) as error:
+    except BayouError as error:
         status = getattr(error, "status", Unusable.status)
         told["error"] = told["detail"] = f"after line {told['lines']}: {error}"
     return answered(told, status)
@@ -100,20 +100,38 @@ async def _parts(request: Request) -> AsyncIterator[tuple[list[Any], int]]:
 
     The same stream is always cut at the same lines: its key counts each part once.
     """
-    rest, rows, lines, size = b"", list[Any](), 0, 0
-    async for chunk in request.stream():
-        *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MOST_BYTES:
-            raise TooLarge(f"a line must have at most {MOST_BYTES} bytes.")
-        for line in whole:
-            lines, size = lines + 1, size + len(line)
-            if line.strip():
-                rows.append(orjson.loads(line))
-            if len(rows) == PART or (rows and size > MOST_BYTES):
-                yield rows, lines
-                rows, lines, size = [], 0, 0
-    if rest.strip():
-        rows.append(orjson.loads(rest))
-        lines += 1
+    rows, lines, size, before = list[Any](), 0, 0, 0
+    async for line in _lines(request):
+        lines, size = lines + 1, size + len(line)
+        if line.strip():
+            rows.append(_row(line, before + lines))
+        if len(rows) == PART or (rows and size > MOST_BYTES):
+            yield rows, lines
+            rows, lines, size, before = [], 0, 0, before + lines
     if rows:
         yield rows, lines
+
+
+async def _lines(request: Request) -> AsyncIterator[bytes]:
+    """Lines of a body, the last of which needs no end."""
+    pieces, length = list[bytes](), 0  # of a line that has not ended
+    async for chunk in request.stream():
+        if b"\n" in chunk:
+            *whole, rest = b"".join([*pieces, chunk]).split(b"\n")
+            for line in whole:
+                yield line
+            pieces, length = [rest], len(rest)
+        else:
+            pieces.append(chunk)
+            length += len(chunk)
+        if length > MOST_BYTES:
+            raise TooLarge(f"a line must have at most {MOST_BYTES} bytes.")
+    if length:
+        yield b"".join(pieces)
+
+
+def _row(line: bytes, number: int) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise Unusable(f"line {number} must be JSON; {error}.") from None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from bayou import __version__
 from bayou.estimators.table_model import CLASSES
-from bayou.service.errors import NotFound, Unusable
+from bayou.service.errors import Conflict, NotFound, Unusable
 from bayou.service.http import PROBLEMS, answered, body_of, gives, hub_of, takes
 from bayou.service.lane import Lane
 from bayou.service.rows import Row
@@ -33,9 +33,9 @@ async def about(name: str, request: Request) -> Response:
 
 @router.get("/models/{name}/ready", responses=gives(ModelReady))
 async def ready(name: str, request: Request) -> Response:
-    """Whether a model knows its columns, and so predicts."""
+    """Whether a model has learnt something, and so predicts."""
     lane = hub_of(request).lane(name)
-    return answered({"name": name, "ready": lane.served.model.layout is not None})
+    return answered({"name": name, "ready": lane.served.model.begun})
 
 
 @router.get("/models/{name}/versions/{number}", responses=gives(About))
@@ -86,8 +86,8 @@ async def _infer(lane: Lane, request: Request) -> Response:
     if asked.id is not None:
         told["id"] = asked.id
     if said[0] is None:
-        told["outputs"] = []
-    elif "probabilities" in said[0]:
+        raise Conflict(f"{lane.name!r} must have learnt something before it predicts; it has not.")
+    if "probabilities" in said[0]:
         classes = list(said[0]["probabilities"])
         shares = [one["probabilities"][label] for one in said for label in classes]
         about = {"parameters": {"classes": classes}, "data": shares}

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bayou.errors import BayouError
-from bayou.service.limits import MOST_BYTES, MOST_FILE_BYTES
+from bayou.service.errors import Busy
+from bayou.service.limits import MOST_BYTES, MOST_FILE_BYTES, MOST_HELD
 
 LEAST_TOKEN = 16  # letters
 OPEN = ("/", "/v2/health/live", "/v2/health/ready")  # says nothing that is worth a token
@@ -66,6 +67,7 @@ class Guard:
         self, app: Any, token: str | None = None, hosts: tuple[str, ...] | None = None, seen: Seen | None = None
     ) -> None:
         self.app, self._hosts, self._seen = app, hosts, seen
+        self.held = 0  # bytes of all bodies that are being answered
         self._token = None if token is None else b"Bearer " + token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -89,7 +91,12 @@ class Guard:
         if refused is not None:
             await _answer(sends, *refused)
             return
-        await self.app(scope, _Bounded(receive, _limit(scope, headers)), sends)
+        limit = _limit(scope, headers)
+        body = _Bounded(receive, limit, self)
+        try:
+            await self.app(scope, body, sends)
+        finally:
+            self.held -= body.held
 
     def _refused(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = host_of(headers.get(b"host", b"").decode("latin-1"))
@@ -112,7 +119,8 @@ def _is_open(path: str) -> bool:
 
 
 def _limit(scope: Any, headers: dict[bytes, bytes]) -> float:
-    if headers.get(b"content-type", b"").split(b";")[0].strip() in STREAMED:
+    is_streamed = headers.get(b"content-type", b"").split(b";")[0].strip() in STREAMED
+    if is_streamed and scope["method"] == "POST" and scope["path"].endswith(":learn"):
         return float("inf")  # it is read in parts
     return MOST_FILE_BYTES if scope["path"].endswith("/file") else MOST_BYTES
 
@@ -122,14 +130,24 @@ class TooLong(Exception):
 
 
 class _Bounded:
-    def __init__(self, receive: Any, limit: float) -> None:
-        self._receive, self._left = receive, limit
+    """A body as it comes: no longer than it may be, nor more of all of them than there is room for."""
+
+    def __init__(self, receive: Any, limit: float, guard: Guard) -> None:
+        self._receive, self._left, self._guard = receive, limit, guard
+        self._is_kept = limit < float("inf")  # others are read in parts
+        self.held = 0
 
     async def __call__(self) -> Any:
         message = await self._receive()
-        self._left -= len(message.get("body", b""))
+        length = len(message.get("body", b""))
+        self._left -= length
         if self._left < 0:
             raise TooLong("a body must be no longer than that; see the limits of the service.")
+        if self._is_kept:
+            self.held += length
+            self._guard.held += length
+            if length and self._guard.held > MOST_HELD:
+                raise Busy("too much is being answered already; try again later.")
         return message
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,33 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from bayou.contracts import State
+from bayou.contracts import Matrix, State
 from bayou.encoders import SparseEncoder
 from bayou.errors import BayouError, InvalidFeatures, InvalidSpec, InvalidTarget, ModelFileError
 from bayou.estimators.forecasts import Pending
 from bayou.estimators.table_model import CLASSES, Learnt, TableModel
 from bayou.evaluation.table_run import TableRun
 from bayou.modelfile import from_bytes, to_bytes
-from bayou.service.errors import HalfDone, NotFound
+from bayou.service.errors import HalfDone, NotFound, Unusable
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
-from bayou.service.limits import INLINE_ROWS, MOST_COLUMNS
+from bayou.service.limits import INLINE_ROWS, MOST_CLASSES, MOST_COLUMNS, MOST_WAITING, MOST_WEIGHTS
 from bayou.service.quick_rows import quick_features
 from bayou.service.rows import Row, check_label, check_rows, names_of, table_of, unknown_names
 from bayou.service.settings import Settings
+from bayou.service.waiting import Waiting, WaitingLabels
 
 SOURCE = "the service"
 KINDS: dict[type, type] = {bool: bool, int: float, float: float}  # of labels, which are text else
 MOST_IGNORED = 20  # columns that are named in an answer
-
-
-class Waiting(NamedTuple):
-    """A prediction that waits for its label: which forecast of the estimator it is, when it was made, and of classes
-    what it said.
-    """
-
-    forecast: int
-    at: float
-    said: dict[Any, float] | None
 
 
 class Applied(NamedTuple):
@@ -59,8 +49,9 @@ class ServedModel:
         self.settings = settings
         self.model = settings.new_model() if model is None else model
         self.run = TableRun.of(self.model) if "run" in self.model.extra.config else TableRun(self.model, SOURCE)
-        self.pending: OrderedDict[str, Waiting] = OrderedDict()
+        self.pending = WaitingLabels()
         self.seq = 0  # of the latest event
+        self.model.most_weights = MOST_WEIGHTS
 
     # --- what happens
 
@@ -84,8 +75,15 @@ class ServedModel:
         was_begun, named = self.model.begun, None
         if not was_begun and self.model.target.comparison is None:
             named = self.settings.classes  # from the first row on
-        learnt = self.model.learn_many(table, classes=named)
-        self.run.count(learnt)
+        try:
+            learnt = self.model.learn_many(table, classes=named)
+            self.model.halfway = True
+            self.run.count(learnt)
+            self.model.halfway = False
+        except (ArithmeticError, BayouError, ValueError) as error:
+            if self.model.halfway or not isinstance(error, BayouError):
+                raise HalfDone(_refusal(error)) from error
+            raise
         knew_nothing = not was_begun and named is None and self.model.task in CLASSES
         return Applied(int(learnt.known.sum()), ignored, learnt, knew_nothing=knew_nothing)
 
@@ -95,13 +93,15 @@ class ServedModel:
         The same as one event after another, in less time; raises, and none happens, if one of them cannot.
         """
         rows: list[Row] = [row for _, event in events for row in event.body["rows"]]
-        all_issued = iter(self.model.estimator.forecast_many(self._inputs(rows)))
+        inputs = self._inputs(rows)  # raises where there is no estimator yet
+        all_issued = iter(self.model.estimator.forecast_many(inputs))
         done = []
         for seq, event in events:
             own, said = event.body["rows"], []
             for place, issued in enumerate(islice(all_issued, len(own))):
                 kept = issued.said if isinstance(issued.said, dict) else None
-                self.pending[prediction_id(seq, place)] = Waiting(issued.id, event.at, kept)
+                letters = sum(len(value) for value in own[place].values() if type(value) is str)
+                self.pending.add(prediction_id(seq, place), Waiting(issued.id, event.at, kept, letters))
                 said.append(issued.said)
             self._expire(event.at)
             self.seq = seq
@@ -110,12 +110,12 @@ class ServedModel:
 
     def _expire(self, now: float) -> None:
         """Wait no longer for labels that are late by a stated time, or where too many are waited for."""
-        while self.pending:
-            id, oldest = next(iter(self.pending.items()))
-            if len(self.pending) <= self.settings.most_pending and oldest.at >= now - self.settings.label_wait:
+        while len(self.pending):
+            id, oldest = next(iter(self.pending))
+            are_few = len(self.pending) <= self.settings.most_pending and self.pending.letters <= MOST_WAITING
+            if are_few and oldest.at >= now - self.settings.label_wait:
                 return
-            self.model.estimator.drop_forecast(oldest.forecast)
-            del self.pending[id]
+            self.model.estimator.drop_forecast(self.pending.take(id).forecast)
 
     def _feedback(self, seq: int, event: Event) -> Applied:
         """Learn labels of predictions; all of them are looked at before one is learnt."""
@@ -127,12 +127,13 @@ class ServedModel:
             known[id] = self._target(label)
         self._check_classes(list(known.values()))
         self._check_new_classes(list(known.values()))
+        self.model.check_room(self.model.task, self.model.layout, np.array(list(known.values()), dtype=object))
         delays = [max(event.at - self.pending[id].at, 0.0) for id in known]
         try:
             for id, target in known.items():
-                self._learn_late(self.pending.pop(id), target)
-        except BayouError as error:
-            raise HalfDone(error) from error
+                self._learn_late(self.pending.take(id), target)
+        except (ArithmeticError, BayouError, ValueError) as error:
+            raise HalfDone(_refusal(error)) from error
         return Applied(len(known), [], delays=tuple(delays))
 
     def _learn_late(self, waiting: Waiting, target: Any) -> None:
@@ -209,6 +210,10 @@ class ServedModel:
         return values.tolist()[0]
 
     def _check_classes(self, labels: list[Any]) -> None:
+        if self.model.task in CLASSES and self.model.target.comparison is None:
+            count = len({*self.model.classes, *labels} - {None})
+            if count > MOST_CLASSES:
+                raise InvalidTarget(f"the target must have at most {MOST_CLASSES:,} classes; got {count:,}.")
         named = self.settings.classes
         if named is None or self.model.target.comparison is not None:
             return
@@ -284,8 +289,8 @@ class ServedModel:
         """Lay what the service knows beside the model."""
         self.run.keep()
         waiting = [
-            [id, one.forecast, one.at, None if one.said is None else [[k, v] for k, v in one.said.items()]]
-            for id, one in self.pending.items()
+            [id, one.forecast, one.at, None if one.said is None else [[k, v] for k, v in one.said.items()], one.letters]
+            for id, one in self.pending
         ]
         config, arrays = self.model.extra
         self.model.extra = State(config | {"service": {"seq": self.seq, "waiting": waiting}}, arrays)
@@ -301,9 +306,9 @@ class ServedModel:
         served = cls(settings or Settings.of_model(model), model)
         known = model.extra.config.get("service", {"seq": 0, "waiting": []})
         served.seq = int(known["seq"])
-        for id, forecast, at, said in known["waiting"]:
+        for id, forecast, at, said, *letters in known["waiting"]:  # which files did not always have
             told = None if said is None else {label: float(p) for label, p in said}
-            served.pending[str(id)] = Waiting(int(forecast), float(at), told)
+            served.pending.add(str(id), Waiting(int(forecast), float(at), told, *map(int, letters)))
         return served
 
     def rolled_back(self, data: bytes) -> ServedModel:
@@ -315,13 +320,28 @@ class ServedModel:
             return older
         its.forecasts.waiting.clear()
         its.forecasts.issued = max(its.forecasts.issued, mine.forecasts.issued)
-        for id, one in self.pending.items():
+        for id, one in self.pending:
             example = mine.forecasts.waits(one.forecast).example
-            if isinstance(example, np.ndarray):  # columns are only ever added, at the end
-                example = example[:, : len(older.model.layout.names)]
+            if isinstance(example, np.ndarray):
+                example = _with_columns(example, self.model.layout.names, older.model.layout.names)
             its.forecasts.waiting[one.forecast] = Pending(example, None, (0.0, 1.0))
-            older.pending[id] = one
+            older.pending.add(id, one)
         return older
+
+
+def _refusal(error: Exception) -> BayouError:
+    """What to answer where rows were found out while they were learnt."""
+    return error if isinstance(error, BayouError) else Unusable(f"this cannot be learnt: {error}.")
+
+
+def _with_columns(example: Matrix, names: Sequence[str], wanted: Sequence[str]) -> Matrix:
+    """An example with the columns that are wanted; a category that was not there has a zero."""
+    place = {name: column for column, name in enumerate(names)}
+    found = np.zeros((1, len(wanted)))
+    for column, name in enumerate(wanted):
+        if place.get(name, len(names)) < example.shape[1]:  # it may have come after the example
+            found[0, column] = example[0, place[name]]
+    return found
 
 
 def kind_of(label: Any) -> type:

@@ -38,11 +38,26 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.classes is not None and self.task not in ("binary", "multiclass"):
-            raise ValueError("`classes` are for the tasks binary and multiclass; say which.")
-        if self.columns is not None and (self.weight in self.columns or parsed(self.target).column in self.columns):
+        target = parsed(self.target)
+        if self.classes is not None:
+            self._check_classes(self.classes)
+        if target.comparison is not None and self.task not in ("auto", "binary"):
+            raise ValueError(f"the target {self.target!r} has two outcomes, so `task` must be binary; got {self.task}.")
+        if self.columns is not None and (self.weight in self.columns or target.column in self.columns):
             raise ValueError("`columns` must be the inputs, without the target and the weight.")
+        if self.weight is not None and self.weight == target.column:
+            raise ValueError(f"`weight` must be another column than that of the target; got {self.weight!r}.")
+        if target.column in self.ignore or self.weight in self.ignore:
+            raise ValueError("`ignore` must leave the target and the weight; both are needed.")
         return self
+
+    def _check_classes(self, classes: list[Label]) -> None:
+        if self.task not in ("binary", "multiclass"):
+            raise ValueError("`classes` are for the tasks binary and multiclass; say which.")
+        if len(set(map(type, classes))) > 1 or len(set(classes)) < len(classes):
+            raise ValueError(f"`classes` must be of one kind, each once; got {classes[:12]}.")
+        if self.task == "binary" and len(classes) != 2:
+            raise ValueError(f"`classes` must be two where the task is binary; got {len(classes)}.")
 
     def new_model(self) -> TableModel:
         """A model that has learnt nothing."""

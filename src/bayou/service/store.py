@@ -24,6 +24,8 @@ SYNC = ("normal", "full")
 FREED = 2000  # pages that are given back at a time
 PAGE, PAGES_OF_COMMIT = 4096, 4  # bytes; and how many pages a small commit adds to the log, roughly
 CHECKPOINT_EVERY = 4000  # pages of the log: many are written again and again, and laid where they belong but once
+ASKED, BACK = "", "back to "  # labels of versions that were asked for without one, and of those that went back
+KINDS = ("label IS NULL", f"label GLOB '{BACK}*'", f"label NOT GLOB '{BACK}*'")  # of versions: as many of each are kept
 INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)"
 TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -162,6 +164,7 @@ class Store:
                     db.execute(INSERT, batch.row)
                     if batch.answer is not None:
                         key, digest, answer = batch.answer
+                        self._logged += len(answer) // PAGE
                         told = (batch.row.model, key, batch.row.seq, digest, answer)
                         db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", told)
                     if batch.offset is not None:
@@ -188,10 +191,10 @@ class Store:
     def _write_version(self, db: sqlite3.Connection, model: int, version: Version, state: bytes) -> None:
         """Keep a state; what only older ones need goes: states, rows of the journal, answers."""
         db.execute("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (model, *version, state))
-        for labelled in ("IS NULL", "IS NOT NULL"):
+        for kind in KINDS:
             db.execute(
-                f"DELETE FROM versions WHERE model = ?1 AND label {labelled} AND number NOT IN (SELECT number FROM "
-                f"versions WHERE model = ?1 AND label {labelled} ORDER BY number DESC LIMIT {MOST_VERSIONS})",
+                f"DELETE FROM versions WHERE model = ?1 AND {kind} AND number NOT IN (SELECT number FROM "
+                f"versions WHERE model = ?1 AND {kind} ORDER BY number DESC LIMIT {MOST_VERSIONS})",
                 (model,),
             )
         db.execute(
@@ -213,6 +216,8 @@ class Store:
     def _forget(self, db: sqlite3.Connection, model: int, last_seq: int) -> None:
         """Delete a model, and all that was its own."""
         self._keep_seq(db, last_seq)
+        freed = "SELECT coalesce(sum(size), 0) FROM versions WHERE model = ?"  # each page that is free is noted
+        self._logged += int(db.execute(freed, (model,)).fetchone()[0]) // PAGE
         for table in ("journal", "versions", "answers", "offsets"):
             db.execute(f"DELETE FROM {table} WHERE model = ?", (model,))
         db.execute("DELETE FROM models WHERE id = ?", (model,))
@@ -248,6 +253,7 @@ class Store:
             model = db.execute("INSERT INTO models (name, at, settings) VALUES (?, ?, ?)", told).lastrowid
             assert model is not None
             self._write_version(db, model, version, state)
+            self._logged += PAGES_OF_COMMIT + len(state) // PAGE
         return model
 
     # --- reading
@@ -277,7 +283,8 @@ class Store:
         rows = self._all(
             "SELECT number, seq, at, label, rows, size FROM versions WHERE model = ? ORDER BY number DESC", model
         )
-        return [Version(*row) for row in rows]
+        found = [Version(*row) for row in rows]
+        return [one._replace(label=one.label or None) for one in found]  # some were asked for without one
 
     def state(self, model: int, number: int) -> bytes | None:
         """The model file of a version."""

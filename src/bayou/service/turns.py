@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from bayou.service.limits import MOST_FORECAST, MOST_QUEUED
 from bayou.service.patience import be_patient
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Batch, Store
+
+LOG = logging.getLogger(__name__)
 
 
 class Told(NamedTuple):
@@ -75,12 +78,21 @@ class Turns:
 
     def _tell(self, done: list[Callable[[], None]]) -> None:
         """Of a group that was written, once for all."""
-        self.loop.call_soon_threadsafe(lambda: [each() for each in done])
+        self.loop.call_soon_threadsafe(_each, done)
 
     async def close(self) -> None:
         """Let everything that was begun come to its end."""
         await self.loop.run_in_executor(None, self.pool.shutdown)
         await self.loop.run_in_executor(None, self.committer.close)
+
+
+def _each(done: list[Callable[[], None]]) -> None:
+    """Tell everyone, also where telling one of them fails."""
+    for one in done:
+        try:
+            one()
+        except Exception:
+            LOG.exception("an answer could not be given")
 
 
 def nothing(served: ServedModel, applied: Applied) -> bytes:
