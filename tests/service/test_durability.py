@@ -13,6 +13,7 @@ from bayou.service.lane import restored
 from bayou.service.served_model import ServedModel
 from bayou.service.settings import Settings
 from bayou.service.store import Store
+from bayou.service.turns import Told
 from tests.service.made import inputs, rows
 
 NEW = {"name": "m", "settings": {"target": "bought"}}
@@ -210,7 +211,8 @@ def test_what_is_deleted_leaves_nothing_behind(serving, monkeypatch):
             gone = asyncio.create_task(client.hub.delete("m"))
             await asyncio.sleep(0.01)
             assert (await client.post("/v1/models", json=NEW)).status_code == 409
-            await asyncio.gather(learnt, gone)
+            told, _ = await asyncio.gather(learnt, gone, return_exceptions=True)
+            assert isinstance(told, NotStored | Told)  # refused, if it was not being written yet
             assert all_of(store, lane.id) == []
             again = (await client.post("/v1/models", json=NEW)).json()
             assert again["examples"] == 0

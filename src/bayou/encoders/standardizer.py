@@ -34,7 +34,7 @@ NEARLY = 1e-9
 CHANGE = 0.05
 # Values are cut at this multiple of sqrt(n) deviations; of a few rows hardly, for their deviation is hardly known.
 BEYOND, EARLY = 2.0, 1e4
-# What is nearer in deviations is cut for no n.
+# What is nearer, in the deviation of the frame, is never cut.
 NEAR = 18.0
 
 
@@ -71,12 +71,13 @@ def cut(frame: Frame, j: int, x: float) -> float:
     """A value, not further than that, where there is a frame that was taken from what was seen."""
     if not (frame.deviation[j] > 0.0 and frame.weight[j] > 0.0):
         return x
-    apart = x - frame.centre[j]
-    if not abs(apart) > NEAR * frame.deviation[j]:
+    near = NEAR * frame.deviation[j]
+    if not abs(x - frame.centre[j]) > near:
         return x
-    room = min(reach(frame.weight[j]) * frame.deviation[j], LARGEST)
-    near: float = frame.centre[j] + min(max(apart, -room), room)
-    return near
+    room = max(reach(frame.weight[j]) * math.sqrt(frame.squares[j] / frame.weight[j]), near)
+    far = min(room, LARGEST)
+    found: float = min(max(x, frame.mean[j] - far), frame.mean[j] + far)
+    return found
 
 
 @kernel

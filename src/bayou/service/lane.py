@@ -132,6 +132,8 @@ class Lane:
         with self.lock, suppress(Exception):  # there is always an older copy
             self._publish()
         while True:
+            if self.broken:
+                self.mend()
             with self._guard:
                 if not self.queue:
                     self.running = False
@@ -142,8 +144,6 @@ class Lane:
             except BaseException as error:
                 for job in jobs:
                     job.done(None, b"", error)
-            if self.broken:
-                self.mend()
 
     def _next_jobs(self) -> list[Job]:
         """The next that waits; of predictions that were written beforehand, some that follow each other."""
