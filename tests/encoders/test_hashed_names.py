@@ -119,6 +119,22 @@ def test_without_learning_nothing_is_remembered() -> None:
     assert all(np.array_equal(array, fresh.arrays[name]) for name, array in state.arrays.items())
 
 
+@pytest.mark.parametrize("spec", SPECS, ids=repr)
+def test_who_predicts_grants_no_time_for_names(spec: Hashing) -> None:
+    columns, amounts, names = columns_of_all_kinds(), numbers(), spec.begin()
+    spec.encode_table(names, columns, amounts)
+    names.credit = 0.5  # as after more names than may be asked for at once
+    before, first = names.to_state(), {name: values[0] for name, values in columns_of_all_kinds(seed=7).items()}
+    for _ in range(3):
+        spec.encode_table(names, columns_of_all_kinds(seed=7), amounts, learn=False)
+        for _ in spec.encode_chunks(names, columns, amounts, learn=False, chunk_rows=7):
+            pass
+        spec.encode_one(names, first, {"age": 1.5}, learn=False)
+        spec.encode_one(names, {name: str(value) for name, value in first.items()}, learn=False)
+    assert names.to_state().config == before.config
+    assert all(np.array_equal(array, before.arrays[name]) for name, array in names.to_state().arrays.items())
+
+
 @pytest.mark.parametrize("way", ["dicts", "table"])
 @pytest.mark.parametrize(("bits", "n"), [(12, 1500), (14, 3000)])
 def test_collisions_are_as_many_as_chance_has_it(bits: int, n: int, way: str) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayou import Hashing, Linearized, OnlineClassifier
+from bayou import Budget, Hashing, Linearized, OnlineClassifier
 from bayou.errors import InvalidFeatures
 from bayou.estimators.classifier import OnlineClassifier as Classifier
+from bayou.modelfile import to_bytes
 
 FIELDS = [f"field {j}" for j in range(6)]
 SPECS = [
@@ -99,3 +100,24 @@ def test_names_must_be_text() -> None:
         model.learn_one({7: "seven"}, "label 0")
     assert model.n_examples_ == before.n_examples_
     np.testing.assert_array_equal(model._learner_.belief.weights, before._learner_.belief.weights)
+
+
+@pytest.mark.parametrize("budget", [None, Budget()], ids=["learner", "bank"])
+@pytest.mark.parametrize("text", [(), ("field 5",)], ids=["categories", "words"])
+def test_predictions_leave_no_trace(text: tuple[str, ...], budget: Budget | None) -> None:
+    spec = Hashing(bits=12, text=text, interactions=(("field 0", "number"),))
+    rows = [(x | {"number": float(n)}, y) for n, (x, y) in enumerate(examples(40))]
+    model = learnt(OnlineClassifier(encoder=spec, budget=budget), rows)
+    inputs: Any = model._inputs
+    inputs.names.credit = 0.5  # as after more names than may be asked for at once
+    table = {name: [x[name] for x, _ in rows] for name in rows[0][0]}
+    table["field 1"] = [f"never seen {n}" for n in range(len(rows))]
+    before = to_bytes(model)
+    for x in (rows[0][0], dict.fromkeys(FIELDS, "never seen"), {"field 0": None, "number": 2.5, "new": 1.0}):
+        model.predict_one(x)
+        model.predict_proba_one(x)
+    model.predict(table)
+    model.predict_proba_interval(table)
+    model.decision_function(table)
+    model.inspect(5)
+    assert to_bytes(model) == before

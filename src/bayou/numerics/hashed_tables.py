@@ -118,7 +118,7 @@ class HashedTable:
         at = 0
         for row in range(0, n_rows, BLOCK):
             count = min(BLOCK, n_rows - row)
-            reports = self._reports(count)
+            reports = self._reports(count) if learn else self.names.noticed.reports[:0]
             place = first + row, count, starts[row:], columns[at:], values[at:]
             n, n_reports = self._rows(*place, tokens.since(row), reports, learn)
             if n_reports:
@@ -154,6 +154,7 @@ class HashedTable:
         return int(made[0]), int(made[1])
 
     def _reports(self, count: int) -> NDArray[np.int64]:
+        """Room for as many names as so many rows that are learnt may ask for."""
         self.names.credit = min(self.names.credit + EARNED * count, FREE)
         return self.names.noticed.reports[: min(int(self.names.credit), MOST_REPORTS)]
 
