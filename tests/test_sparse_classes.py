@@ -12,7 +12,10 @@ import scipy.sparse
 
 import bayou
 from bayou import Bank, Budget, Gaussian, Hashing, Member, OnlineClassifier, Probit, Softmax
-from bayou.errors import ImproperBelief, InvalidSpec, InvalidTarget
+from bayou.contracts import State
+from bayou.errors import ImproperBelief, InvalidSpec, InvalidTarget, ModelFileError
+from bayou.estimators import standard_members
+from bayou.modelfile import from_bytes, to_bytes
 from bayou.sparse_bank import SparseBank
 from bayou.sparse_class_bank import SparseClassBank
 
@@ -147,6 +150,69 @@ def test_hashed_rows_of_several_classes_have_a_bank(tmp_path: Path) -> None:
     for model in (bank, again):
         model.partial_fit(more, others)
     np.testing.assert_array_equal(bank.predict_proba(table), again.predict_proba(table))
+
+
+def rows_of_many(n: int, width: int, seed: int) -> dict[str, list[str]]:
+    """Tables of so many categories."""
+    drawn = np.random.default_rng(seed).integers(30, size=(width, n))
+    return {f"c{j}": [f"v{v}" for v in column] for j, column in enumerate(drawn)}
+
+
+def learn_dicts(model: OnlineClassifier, table: dict[str, list[str]], labels: list[str]) -> None:
+    for values, label in zip(zip(*table.values(), strict=True), labels, strict=True):
+        model.learn_one(dict(zip(table, values, strict=True)), label)
+
+
+def learn_matrix(model: OnlineClassifier, table: dict[str, list[str]], labels: list[str]) -> None:
+    entries = np.array([[31 * j + int(v[1:]) for v in column] for j, column in enumerate(table.values())]).T
+    rows = scipy.sparse.csr_array(
+        (np.ones(entries.size), entries.ravel(), np.arange(len(labels) + 1) * len(table)),
+        (len(labels), 31 * len(table)),
+    )
+    model.partial_fit(rows, labels)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "learn"),
+    [
+        (Hashing(bits=10), lambda model, table, labels: model.partial_fit(table, labels)),
+        (Hashing(bits=10), learn_dicts),
+        (None, learn_matrix),
+    ],
+    ids=["tables", "dicts", "matrices"],
+)
+def test_classes_that_come_after_a_file_bring_the_members_that_they_would_have_brought(
+    encoder: Any, learn: Any
+) -> None:
+    model: Any = OnlineClassifier(encoder=encoder, budget=Budget(microseconds=20.0))
+    learn(model, rows_of_many(12, 40, seed=8), ["a", "b"] * 6)
+    for label in ("c", "d"):
+        again = from_bytes(to_bytes(model))
+        assert again._choice == model._choice
+        for one in (model, again):
+            learn(one, rows_of_many(12, 40, seed=9), ["a", label] * 6)
+        assert to_bytes(again) == to_bytes(model)
+        assert isinstance(again.bank_, SparseClassBank)
+    assert len(model.bank_.members) < len(standard_members.of_sparse_several(4, 1.0))  # the budget has counted
+
+
+def test_a_file_that_does_not_tell_how_many_entries_a_row_has_still_loads() -> None:
+    model = OnlineClassifier(encoder=Hashing(bits=10), budget=Budget())
+    model.partial_fit(rows_of_many(12, 40, seed=8), ["a", "b"] * 6)
+    config, arrays = model.to_state()
+    assert config.pop("entries") == 40.0
+    again = OnlineClassifier.from_state(State(config, arrays))
+    table = rows_of_many(5, 40, seed=9)
+    np.testing.assert_array_equal(again.predict_proba(table), model.predict_proba(table))
+
+
+@pytest.mark.parametrize("entries", [-1.0, float("nan"), float("inf"), "many", None, [40.0]])
+def test_rows_cannot_have_any_number_of_entries(entries: Any) -> None:
+    model = OnlineClassifier(encoder=Hashing(bits=10), budget=Budget())
+    model.partial_fit(rows_of_many(4, 3, seed=8), ["a", "b"] * 2)
+    config, arrays = model.to_state()
+    with pytest.raises(ModelFileError, match="`entries` must be"):
+        OnlineClassifier.from_state(State(config | {"entries": entries}, arrays))
 
 
 def test_classes_that_appear_dicts_and_late_labels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Self
 
@@ -311,7 +312,7 @@ class OnlineEstimator(LateTargets):
             arrays |= {f"pending.{name}": array for name, array in said.items()}
         if self._begun() and self._inputs is not None:
             inputs = self._inputs.to_state()
-            config["inputs"] = inputs.config
+            config["inputs"], config["entries"] = inputs.config, self._entries
             arrays |= {f"inputs.{name}": array for name, array in inputs.arrays.items()}
         return State(config, arrays)
 
@@ -327,6 +328,7 @@ class OnlineEstimator(LateTargets):
             model._given_sparse = bool(config.get("given_sparse", False))
             if sparse is not None:
                 n_columns = sparse.get("n_columns", 0)
+                model._entries = _entries(config)
             model._begin(n_columns, names)
             if model._inputs is not None and sparse is not None:
                 model._inputs.load(State(sparse, below("inputs.", arrays)))
@@ -366,6 +368,14 @@ class OnlineEstimator(LateTargets):
 def below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays whose names begin so, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _entries(config: Mapping[str, Any]) -> float:
+    """How many entries a row has, by which members are chosen; files of before do not say."""
+    entries = config.get("entries", 0.0)
+    if isinstance(entries, bool) or not isinstance(entries, int | float) or not 0.0 <= entries < math.inf:
+        raise ModelFileError(f"`entries` must be a number, at least 0 and finite; got {reprlib.repr(entries)}.")
+    return float(entries)
 
 
 def _require(name: str, came: Any, required: Any) -> None:
