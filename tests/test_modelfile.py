@@ -226,6 +226,7 @@ ARRAYS = {
     "single": np.array([np.nan, -0.0, np.inf], dtype=np.float32),
     "flags": np.array([True, False, True]),
     "counts": np.array([-1, 2**62]),
+    "bytes": np.frombuffer("text, as it is: 漢\0".encode(), np.uint8),
     "none": np.zeros((0, 3)),
     "point": np.array(1.5),
     "read.only": np.broadcast_to(np.float64(2.0), (3,)),

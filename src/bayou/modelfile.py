@@ -70,7 +70,7 @@ MODELS = {
     "TableModel": "bayou.estimators",
     "ThresholdedFunction": "bayou.estimators",
 }
-DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
+DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "uint8": "U8", "bool": "BOOL"}
 MANIFEST = ("checksum", "format_version", "bayou_version", "class", "config", "arrays")
 NO_CHECKSUM = "0" * 64
 

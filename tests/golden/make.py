@@ -203,7 +203,10 @@ def _tell(model: Any) -> dict[str, Any]:
         }
     told = {"n_examples": model.n_examples_, "log_evidence": model.log_evidence_}
     if getattr(model, "encoder", None) is not None:
-        return told | {"mean": model.predict_proba(_inputs(model, 1000, 5)).tolist(), "names": sorted(model.inspect(3).names)}
+        return told | {
+            "mean": model.predict_proba(_inputs(model, 1000, 5)).tolist(),
+            "names": sorted(model.inspect(3).names),
+        }
     if hasattr(model, "coef_"):
         told["coef"] = model.coef_.tolist()
     if isinstance(model, bayou.OnlineClassifier):

@@ -6,7 +6,6 @@ learners learn a late example as if it had come now.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,11 +15,13 @@ from bayou.bank import Forecast
 from bayou.calibration import Foreseen
 from bayou.contracts import SparseRows
 from bayou.errors import InvalidSpec, InvalidTarget, ModelFileError
+from bayou.estimators.waiting_examples import as_bytes, example_of, plain, told_by
 from bayou.likelihoods import Softmax
 from bayou.mixed_classes import MixedClasses
 from bayou.mixed_prediction import MixedPrediction
 
 BY_BANK = ("past", "record", "shares")
+NO_BYTES = np.zeros(0, np.uint8)
 MOST_PENDING = 100_000  # forecasts that may wait for their targets
 
 
@@ -37,13 +38,15 @@ class Issued(NamedTuple):
 class Pending(NamedTuple):
     """A forecast whose target has not come: the example as it was given, and what a bank said of it, in which units.
 
-    ``calibrated`` is what a calibration made of it (see `bayou.Calibration`), if there was one.
+    ``calibrated`` is what a calibration made of it (see `bayou.Calibration`), if there was one. An example that came
+    ``in_header`` of a file, as all did once, goes there again: what a file tells is compared with what is told of it.
     """
 
     example: Any
     forecast: Forecast | None
     units: tuple[float, float]
     calibrated: Foreseen | None = None
+    in_header: bool = False
 
 
 class Forecasts:
@@ -80,18 +83,19 @@ class Forecasts:
             self.waiting[id] = pending._replace(forecast=None, calibrated=None)
 
     def to_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As data: JSON, and arrays of what banks said."""
+        """As data: JSON, and arrays of the examples and of what banks said."""
         kept = [(id, pending) for id, pending in self.waiting.items()]
+        examples = [pending.example for _, pending in kept if not pending.in_header]
         config = {
             "issued": self.issued,
             "waiting": [
                 {
                     "id": id,
-                    "example": _plain(pending.example),
                     "is_sparse": isinstance(pending.example, SparseRows),
                     "units": list(pending.units),
                     "step": _step(pending),
                     "calibrated": pending.calibrated is not None,
+                    **({"example": plain(pending.example)} if pending.in_header else {}),
                 }
                 for id, pending in kept
             ],
@@ -99,12 +103,15 @@ class Forecasts:
         said = [pending.forecast for _, pending in kept if pending.forecast is not None]
         calibrated = [pending.calibrated for _, pending in kept if pending.calibrated is not None]
         arrays = {field: np.stack([getattr(one, field) for one in said]) for field in BY_BANK if said}
+        arrays |= {"examples": as_bytes(examples)} if examples else {}
         foreseen = {name: [getattr(one, name) for one in calibrated] for name in Foreseen._fields if calibrated}
         return config, arrays | {f"calibrated.{name}": np.stack(values) for name, values in foreseen.items()}
 
     def load(self, config: dict[str, Any], arrays: Mapping[str, Any], likelihoods: list[Any]) -> None:
         """From data."""
         self.issued, place, calibrations = int(config["issued"]), 0, 0
+        n_examples = sum("example" not in one for one in config["waiting"])
+        told = iter(told_by(arrays.get("examples", NO_BYTES), n_examples) if n_examples else [])
         for one in config["waiting"]:
             forecast, calibrated = None, None
             if one.get("calibrated", False):
@@ -127,23 +134,11 @@ class Forecasts:
                 nothing = np.zeros((1, 0)), np.zeros((0, 0), dtype=np.bool_)
                 forecast = Forecast(*nothing, past.copy(), record.copy(), shares.copy(), int(one["step"]), said)
                 place += 1
-            example = one["example"]
-            if one.get("is_sparse", False):
-                columns, values, n_columns = example
-                entries = np.array(columns, np.int32), np.array(values, np.float64)
-                example = SparseRows(np.array([0, len(columns)]), *entries, int(n_columns))
-            example = np.array([example], dtype=np.float64) if isinstance(example, list) else example
-            self.waiting[int(one["id"])] = Pending(example, forecast, (one["units"][0], one["units"][1]), calibrated)
+            in_header = "example" in one
+            example = example_of(one["example"] if in_header else next(told), bool(one.get("is_sparse", False)))
+            units = one["units"][0], one["units"][1]
+            self.waiting[int(one["id"])] = Pending(example, forecast, units, calibrated, in_header)
 
 
 def _step(pending: Pending) -> int | None:
     return None if pending.forecast is None else pending.forecast.step
-
-
-def _plain(example: Any) -> Any:
-    """A dict as it is, a row as a list, a sparse one as lists of columns and values."""
-    if isinstance(example, Mapping):
-        return {str(name): value.item() if isinstance(value, np.generic) else value for name, value in example.items()}
-    if isinstance(example, SparseRows):
-        return [example.columns.tolist(), example.values.tolist(), example.n_columns]
-    return [None if math.isnan(value) else value for value in example[0].tolist()]
