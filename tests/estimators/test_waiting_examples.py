@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 
 from bayou import Budget, Hashing, OnlineClassifier, OnlineRegressor, SparseRows, load, modelfile
-from bayou.errors import ModelFileError
+from bayou.errors import BayouError, ModelFileError
 from bayou.modelfile import from_bytes, to_bytes
 from tests.test_modelfile import assemble, dissect, golden_module
 
@@ -27,7 +27,13 @@ def of_texts() -> tuple[OnlineClassifier, list[Any]]:
     for row in range(20):
         model.learn_one({"words": f"word {row}", "n": float(row)}, row % 3 == 0)
     odd = {"words": 'lines\nof "words", \ud83d\ude00 \ud800 漢字 \u2028', "n": math.nan, "yes": True}
-    return model, [odd, {"words": None, "n": 7}, {"n": np.float32(0.1), "spec": "x", "fields": "y"}, {}]
+    return model, [
+        odd,
+        {"words": None, "n": 7},
+        {"n": np.float32(0.1), "spec": "x", "fields": "y"},
+        {"n": np.array(0.5)},
+        {},
+    ]
 
 
 def of_numbers_by_any_name() -> tuple[OnlineRegressor, list[Any]]:
@@ -47,7 +53,8 @@ def of_sparse_rows() -> tuple[OnlineClassifier, list[Any]]:
     rows = scipy.sparse.random_array((40, 1200), density=0.01, rng=np.random.default_rng(1), format="csr")
     model = OnlineClassifier().partial_fit(rows, np.arange(40) % 2)
     ones = SparseRows(np.array([0, 3]), np.array([5, 7, 1199], np.int32), np.zeros(0), 1200)
-    return model, [ones, SparseRows(np.array([0, 1]), np.array([3], np.int32), np.array([0.25]), 1200)]
+    part = SparseRows(np.array([1, 3]), np.array([3, 2, 1, 0]), np.array([4, 3, 2, 1]), 1200)  # of a larger matrix
+    return model, [ones, part, SparseRows(np.array([0, 1]), np.array([3], np.int32), np.array([0.25]), 1200)]
 
 
 def of_nothing_yet() -> tuple[OnlineRegressor, list[Any]]:
@@ -97,6 +104,30 @@ def test_long_texts_that_wait_can_be_saved(monkeypatch: pytest.MonkeyPatch) -> N
     for one in (model, again):
         one.learn_late(issued[7].id, True)
     assert to_bytes(again) == to_bytes(model)
+
+
+WRONG = [
+    np.zeros((2, 3)),
+    np.zeros((1, 1, 3)),
+    np.array([1.0, np.inf, 0.0]),
+    {"a": [1.0]},
+    {"a": "text"},
+    SparseRows(np.array([0, 1]), np.array([3]), np.array([1.0]), 3),
+    SparseRows(np.array([0, 1]), np.array([0.5]), np.array([1.0]), 3),
+    SparseRows(np.array([0, 1, 1]), np.array([0]), np.array([1.0]), 3),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_what_no_file_could_give_back_does_not_wait(wrong: Any) -> None:
+    model = OnlineRegressor(budget=CHEAP)
+    with pytest.raises(BayouError):
+        model.forecast_many([np.zeros(3), wrong])
+    assert model.forecasts.waiting == {}
+    hashed = OnlineClassifier(encoder=Hashing(bits=10))
+    with pytest.raises(BayouError):
+        hashed.forecast_one({"a": [1.0]})
+    assert hashed.forecast_one({"a": "text"}).id == 1
 
 
 # --- files of before

@@ -10,10 +10,11 @@ import numpy as np
 from bayou.calibration import Foreseen
 from bayou.contracts import SparseRows
 from bayou.encoders.standardizer import check_magnitude
-from bayou.errors import InvalidSpec
+from bayou.errors import InvalidSpec, ShapeMismatch
 from bayou.estimators.chosen_learner import ChosenLearner
 from bayou.estimators.encoded_inputs import NO_WEIGHTS
 from bayou.estimators.forecasts import Forecasts, Issued, Pending
+from bayou.numerics.sparse_rows import checked
 
 
 class LateTargets(ChosenLearner):
@@ -57,6 +58,8 @@ class LateTargets(ChosenLearner):
         examples = [_kept(x) for x in X]
         self.forecasts.check_room(len(examples))
         if not self._begun():
+            for example in examples:  # later ones are looked at by who says something of them
+                self._check_first(example)
             return [Issued(self.forecasts.issue(Pending(example, None, (0.0, 1.0))), None) for example in examples]
         if self._bank is None:
             said = [self._predicted(example) for example in examples]
@@ -72,6 +75,13 @@ class LateTargets(ChosenLearner):
             return []
         told = [self._told_of(*one) for one in zip(said, foreseen, strict=True)]
         return [Issued(self.forecasts.issue(pending), one) for pending, one in zip(waiting, told, strict=True)]
+
+    def _check_first(self, example: Any) -> None:
+        """Raise if an example that comes before anything was learnt can never be."""
+        if isinstance(example, Mapping):
+            self._check_dict(example)
+        elif isinstance(example, np.ndarray):
+            check_magnitude(example)
 
     def _foreseen(self, said: Any, count: int) -> Sequence[Foreseen | None]:
         """What a calibration makes of what was said of so many examples, if there is one."""
@@ -172,10 +182,13 @@ class LateTargets(ChosenLearner):
 
 
 def _kept(x: Any) -> Any:
-    """An example as it is kept until its target comes: not what whoever gave it may change."""
-    if isinstance(x, SparseRows):
-        return x
-    return dict(x) if isinstance(x, Mapping) else np.array(np.atleast_2d(x), dtype=np.float64)
+    """An example as it is kept until its target comes: one row, and not what whoever gave it may change."""
+    if isinstance(x, Mapping):
+        return dict(x)
+    row: Any = x if isinstance(x, SparseRows) else np.array(np.atleast_2d(x), dtype=np.float64)
+    if len(row.shape) != 2 or row.shape[0] != 1:
+        raise ShapeMismatch(f"an example that waits for its target must be one row; got shape {row.shape}.")
+    return checked(row, row.n_columns, np.float64)[0][:1] if isinstance(row, SparseRows) else row  # as files have it
 
 
 def _in_units(said: Any, units: tuple[float, float]) -> Any:

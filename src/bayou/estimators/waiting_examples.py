@@ -23,10 +23,15 @@ PLAIN = {str, int, float, bool, type(None)}
 def plain(example: Any) -> Any:
     """A dict as it is, a row as a list, a sparse one as lists of columns and values: what `example_of` takes."""
     if isinstance(example, Mapping):
-        return dict(example)
+        return {name: _one(value) for name, value in example.items()}
     if isinstance(example, SparseRows):
         return [example.columns.tolist(), example.values.tolist(), int(example.n_columns)]
     return [None if math.isnan(value) else value for value in example[0].tolist()]
+
+
+def _one(value: Any) -> Any:
+    """A value of a dict; an array of one number is that number."""
+    return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 def as_bytes(examples: Iterable[Any]) -> NDArray[np.uint8]:
