@@ -116,6 +116,8 @@ def number_of(name: Hashable, value: Any, wanted: str = "a number, or None if it
         number = float(value)
     except (TypeError, ValueError):
         raise InvalidFeatures(f"feature {name!r} must be {wanted}; got {value!r}.") from None
+    except OverflowError:  # of a whole number
+        raise InvalidFeatures(f"feature {name!r} must be below {LARGEST:g} in size; got a larger one.") from None
     if abs(number) > LARGEST:
         raise InvalidFeatures(f"feature {name!r} must be finite and below {LARGEST:g} in size; got {value!r}.")
     return number
