@@ -301,6 +301,124 @@ def test_the_status_tells_all_that_a_page_shows(serving):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("task", ["binary", "regression", "count"])
+def test_rows_that_weigh_nothing_are_counted_and_no_more(serving, task):
+    """Before anything was learnt, and after."""
+
+    async def run():
+        async with serving() as client:
+            columns = {"city": "category", "price": "number"}
+            settings = {"target": "y", "task": task, "columns": columns, "weight": "w"}
+            await client.post("/v1/models", json={"name": "m", "settings": settings})
+            made = [{"city": "Paris", "price": n, "y": n % 2} for n in range(4)]
+
+            async def learn(weight, examples, **more):
+                weighed = [row | more | {"w": weight} for row in made]
+                told = await client.post("/v1/models/m:learn", json={"instances": weighed})
+                assert (told.status_code, told.json()["examples"]) == (200, examples), told.text
+                asked = {"instances": inputs(made), "issue_id": False}
+                return (await client.post("/v1/models/m:predict", json=asked)).json()["predictions"]
+
+            assert await learn(0, 4) == [None] * 4
+            before = await learn(1, 8)
+            assert await learn(0, 12, price=1e3, city="Rome") == before
+            assert await learn(1, 16, price=1e3) != before
+
+    asyncio.run(run())
+
+
+def test_classes_that_were_named_are_possible_from_the_first_row_on(serving):
+    async def run():
+        async with serving() as client:
+            columns = {"city": "category", "price": "number"}
+            for task, classes in (("binary", ["no", "yes"]), ("multiclass", ["no", "perhaps", "yes"])):
+                await made(client, task, task=task, classes=classes, columns=columns)
+                row = rows(1)[0] | {"bought": "yes"}
+                told = await client.post(f"/v1/models/{task}:predict_learn", json={"instances": [row, row]})
+                first, second = told.json()["predictions"]
+                assert list(first["probabilities"].values()) == pytest.approx([1.0 / len(classes)] * len(classes))
+                assert all(0.0 < p < 1.0 for p in second["probabilities"].values())
+                assert second["probabilities"]["yes"] > 1.0 / len(classes)
+                assert (await client.get(f"/v1/models/{task}")).json()["classes"] == classes
+            await made(client, "unnamed", task="binary", columns=columns)
+            told = await client.post("/v1/models/unnamed:predict_learn", json={"instances": rows(2)})
+            assert told.json()["predictions"][0] is None  # its own label was not known before
+
+    asyncio.run(run())
+
+
+def test_a_comparison_whose_column_is_missing_everywhere_is_no_target(serving):
+    async def run():
+        async with serving() as client:
+            settings = {"target": "price > 3", "columns": {"x": "number"}, "task": "binary"}
+            await client.post("/v1/models", json={"name": "m", "settings": settings})
+            told = await client.post("/v1/models/m:learn", json={"instances": [{"x": 1, "price": p} for p in (1, 5)]})
+            assert told.json()["learnt"] == 2
+            for row in ({"x": 1, "price": None}, {"x": 1}):
+                told = await client.post("/v1/models/m:learn", json={"instances": [row]})
+                assert (told.status_code, told.json()["without_target"]) == (200, 1)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"weight": "bought"}, "must be another column than that of the target"),
+        ({"ignore": ["bought"]}, "must leave the target and the weight"),
+        ({"task": "binary", "classes": ["a", "b", "c"]}, "must be two where the task is binary; got 3"),
+        ({"task": "multiclass", "classes": [True, "a"]}, "must be of one kind, each once"),
+        ({"task": "multiclass", "classes": ["a", "a"]}, "must be of one kind, each once"),
+        ({"target": "price > 3", "task": "regression"}, "`task` must be binary; got regression"),
+        ({"bits": "many"}, '`settings.bits`: Input should be a valid integer; got "many"'),
+        ({"colour": 1}, "`settings.colour`: nothing by that name is known"),
+        ([], "`settings`: it must be an object; got an array"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(serving, settings, told):
+    async def run():
+        async with serving() as client:
+            asked = {"target": "bought"} | settings if isinstance(settings, dict) else settings
+            refused = await client.post("/v1/models", json={"name": "m", "settings": asked})
+            assert refused.status_code == 422
+            detail = refused.json()["detail"]
+            assert told in detail
+            assert ".." not in detail
+            assert "Value error" not in detail
+
+    asyncio.run(run())
+
+
+def test_as_many_columns_as_can_be_named_can_be_learnt(serving):
+    async def run():
+        async with serving() as client:
+            columns = {f"c{n}": "number" for n in range(1000)}
+            settings = {"target": "y", "task": "regression", "columns": columns, "weight": "w", "budget": 5.0}
+            await client.post("/v1/models", json={"name": "wide", "settings": settings})
+            row = dict.fromkeys(columns, 0.5) | {"y": 1.0, "w": 1.0}
+            told = await client.post("/v1/models/wide:learn", json={"instances": [row]})
+            assert told.status_code == 200, told.text
+            more = await client.post("/v1/models/wide:learn", json={"instances": [row | {"one": 1}]})
+            assert more.status_code == 422
+
+    asyncio.run(run())
+
+
+def test_a_broken_line_of_a_stream_is_named(serving):
+    async def run():
+        async with serving() as client:
+            await made(client)
+            lines = [*map(orjson.dumps, rows(1200)), b"{broken"]
+            refused = await client.post(
+                "/v1/models/shops:learn", content=b"\n".join(lines), headers={"content-type": NDJSON}
+            )
+            assert refused.status_code == 422
+            assert refused.json()["learnt"] == 1000
+            assert refused.json()["error"].startswith("after line 1000: line 1201 must be JSON; ")
+
+    asyncio.run(run())
+
+
 def test_events_come_when_something_changed(serving):
     async def run():
         async with serving() as client:
