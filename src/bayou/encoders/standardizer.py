@@ -106,7 +106,17 @@ def count(frame: Frame, row: Vector, weight: float, centred: int) -> None:
     if weight <= 0.0:
         return
     for j in range(row.size):
-        count_one(frame, j, cut(frame, j, row[j]), weight, centred)
+        count_one(frame, j, row[j], weight, centred)
+
+
+@kernel
+def tamed(frame: Frame, row: Vector) -> Vector:
+    """A row whose values are cut."""
+    tame = row.copy()
+    for j in range(row.size):
+        if not math.isnan(row[j]):
+            tame[j] = cut(frame, j, row[j])
+    return tame
 
 
 @kernel
@@ -128,7 +138,7 @@ def scale(frame: Frame, row: Vector, first: int, features: Array, missing: Mask)
                 missing[first + j] = True
                 absent += 1
             else:
-                features[first + j] = (cut(frame, j, row[j]) - frame.centre[j]) / frame.deviation[j]
+                features[first + j] = (row[j] - frame.centre[j]) / frame.deviation[j]
     return absent
 
 
@@ -148,13 +158,17 @@ def count_and_scale(
     A value too large to square stops it at that row, before the row is counted; then it returns -1.
     """
     absent = 0
+    centre, deviation = frame.centre, frame.deviation
     for n in range(rows.shape[0]):
+        is_wild = False
         for j in range(rows.shape[1]):
             if abs(rows[n, j]) > LARGEST:
                 return -1
+            is_wild |= abs(rows[n, j] - centre[j]) > NEAR * deviation[j] and deviation[j] > 0.0
+        row = tamed(frame, rows[n]) if is_wild else rows[n]
         if learn:
-            count(frame, rows[n], weights[n] if n < weights.size else 1.0, centred)
-        absent += scale(frame, rows[n], first, features[n], missing[n])
+            count(frame, row, weights[n] if n < weights.size else 1.0, centred)
+        absent += scale(frame, row, first, features[n], missing[n])
     return absent
 
 
