@@ -93,6 +93,102 @@ def test_a_file_that_is_pushed_twice_counts_once(url, tmp_path):
     assert "there must be a model 'none'" in wrong.output
 
 
+def pushed(url, path, *words):
+    told = CliRunner().invoke(commands, ["push", str(path), "--to", url, *words])
+    assert "Traceback" not in told.output
+    return told.exit_code, told.output
+
+
+def names(url):
+    return {one["name"] for one in httpx.get(f"{url}/v1/models").json()["models"]}
+
+
+def test_a_model_of_another_target_is_not_pushed_to(url, tmp_path):
+    pl.DataFrame(rows(100)).write_csv(tmp_path / "rows.csv")
+    words = tmp_path / "rows.csv", "--model", "owned"
+    assert pushed(url, *words, "--target", "bought", "--task", "binary")[0] == 0
+    code, told = pushed(url, *words, "--target", "price")
+    assert code == 1
+    assert "'bought'" in told
+    assert "'price'" in told
+    code, told = pushed(url, *words, "--task", "regression")
+    assert code == 1
+    assert "must be binary; got --task regression" in told
+    assert pushed(url, *words, "--target", " bought ", "--task", "binary")[0] == 0
+    assert httpx.get(f"{url}/v1/models/owned").json()["examples"] == 100
+
+
+def test_the_task_of_a_model_that_push_makes(url, tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(50)))
+    assert pushed(url, tmp_path / "rows.csv", "--model", "tasked", "--target", "y", "--task", "count")[0] == 0
+    assert httpx.get(f"{url}/v1/models/tasked").json()["task"] == "count"
+    code, told = pushed(url, tmp_path / "rows.csv", "--model", "none", "--target", "y", "--task", "guess")
+    assert code == 1
+    assert "--task must be one of auto, binary" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x,z\n1,2\n3,4\n", "rows must have the target 'y'"),
+        ("x,y\n1,\n3,\n", "y"),
+        ("x,y\n1\n3,4\n", "2 fields"),
+    ],
+)
+def test_a_model_that_was_made_for_nothing_is_taken_back(url, tmp_path, text, why):
+    (tmp_path / "rows.csv").write_text(text)
+    code, told = pushed(url, tmp_path / "rows.csv", "--model", "fresh", "--target", "y")
+    assert code == 1
+    assert why in told
+    assert "fresh" not in names(url)
+
+
+def test_a_model_that_has_learnt_is_never_taken_back(url, tmp_path):
+    """Neither what was there, nor what was made and has learnt the parts before the one that is refused."""
+    (tmp_path / "rows.csv").write_text("x,y\n" + "1,true\n2,false\n" * 20)
+    (tmp_path / "more.csv").write_text("x,y\n" + "1,true\n2,false\n" * 20 + "3\n")
+    assert pushed(url, tmp_path / "rows.csv", "--model", "kept", "--target", "y")[0] == 0
+    assert pushed(url, tmp_path / "more.csv", "--model", "kept", "--rows", "10")[0] == 1
+    code, told = pushed(url, tmp_path / "more.csv", "--model", "other", "--target", "y", "--rows", "10")
+    assert code == 1
+    assert "fields" in told
+    assert {"kept", "other"} <= names(url)
+    with Client(url) as client:
+        client.create("waits", "y")
+    assert pushed(url, tmp_path / "none.csv", "--model", "waits", "--target", "y")[0] == 1
+    assert "waits" in names(url)
+
+
+def test_rows_without_targets_are_no_success(url, tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n" + "1,true\n2,false\n" * 20)
+    (tmp_path / "bare.csv").write_text("x,yes\n1,true\n2,false\n")
+    assert pushed(url, tmp_path / "rows.csv", "--model", "bare", "--target", "y")[0] == 0
+    code, told = pushed(url, tmp_path / "bare.csv", "--model", "bare")
+    assert code == 1
+    assert "rows must have the target 'y'; of 2 that were sent none has one" in told
+    (tmp_path / "some.csv").write_text("x,yes,y\n1,true,true\n2,false,\n")
+    code, told = pushed(url, tmp_path / "some.csv", "--model", "bare")
+    assert code == 0
+    assert "2 rows were sent, 1 with a target" in told
+    assert "left out: yes" in told
+
+
+def test_push_offers_tables_only(url, tmp_path):
+    told = CliRunner().invoke(commands, ["push", "--help"], terminal_width=200).output
+    assert "libsvm" not in told
+    assert "with the same name, rows and --rows" in " ".join(told.split())
+    (tmp_path / "rows.txt").write_text("1 1:0.5\n0 2:0.5\n")
+    for format in ("libsvm", "vw", "texts"):
+        code, told = pushed(url, tmp_path / "rows.txt", "--format", format, "--model", "sparse", "--target", "label")
+        assert code == 1
+        assert f"--format must be one of csv, tsv, parquet, ipc, json; got '{format}'" in told
+    (tmp_path / "rows.libsvm").write_text("1 1:0.5\n0 2:0.5\n")
+    code, told = pushed(url, tmp_path / "rows.libsvm", "--model", "sparse", "--target", "label")
+    assert code == 1
+    assert "rows of libsvm cannot be pushed" in told
+    assert "sparse" not in names(url)
+
+
 def test_metrics_are_named_as_prometheus_wants_them(url):
     client = Client(url)
     model = client.create("measured", "bought")

@@ -27,11 +27,16 @@ Format = Annotated[
     str | None,
     typer.Option("--format", help="csv, tsv, parquet, ipc, json, libsvm or vw; found if not told.", show_default=False),
 ]
+TableFormat = Annotated[
+    str | None,
+    typer.Option("--format", help="csv, tsv, parquet, ipc or json; found if not told.", show_default=False),
+]
 Header = Annotated[
     str | None,
     typer.Option("--header", help="The names of the columns, where the first line has none.", show_default=False),
 ]
 OnError = Annotated[str, typer.Option("--on-error", help="Of rows that cannot be read: stop, or skip and count them.")]
+Task = Annotated[str, typer.Option(help="Of a model that is made: auto, binary, multiclass, regression or count.")]
 Names = Annotated[str, typer.Option(help="Columns, separated by commas.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per report.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -336,22 +341,23 @@ def push(
     target: Annotated[
         str | None, typer.Option("--target", help="Make the model, if it is not there.", show_default=False)
     ] = None,
+    task: Task = "auto",
     rows: Annotated[int, typer.Option(min=1, max=10_000, help="Rows that are sent at a time.")] = 1000,
     token_file: Annotated[
         str | None, typer.Option(help="The token is in this file; else in BAYOU_TOKEN.", show_default=False)
     ] = None,
     data: Data = None,
-    format: Format = None,
+    format: TableFormat = None,
     header: Header = None,
     on_error: OnError = "stop",
     quiet: Quiet = False,
 ) -> None:
-    """Send a file to a server that learns it. Sent again, it counts once."""
+    """Send a file to a server that learns it. Sent again, with the same name, rows and --rows, it counts once."""
     with told_in_one_line():
-        from bayou.cli.push import run  # noqa: PLC0415
+        from bayou.cli.push import Asked, run  # noqa: PLC0415
 
-        told = _one_source(source, data), to, model, target, rows, token_file, format, _names(header), on_error, quiet
-        run(*told)
+        what = _one_source(source, data), model, target, task, rows, format, _names(header), on_error, quiet
+        run(Asked(*what), to, token_file)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
