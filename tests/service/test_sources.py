@@ -14,9 +14,10 @@ import pytest
 
 from bayou.cli import main
 from bayou.service.errors import NotStored
-from bayou.service.sources.follower import Follow, Follower
+from bayou.service.sources.follower import Follow, Follower, check_asked
 from bayou.service.sources.growing_file import GrowingFile
-from bayou.service.sources.source import SourceError
+from bayou.service.sources.redis_stream import RedisStream
+from bayou.service.sources.source import SourceAway, SourceError
 from bayou.service.sources.standard_input import StandardInput
 from bayou.service.sources.text_rows import TextRows
 from tests.service.following import Following, assert_same_bits, finished, stored
@@ -29,7 +30,7 @@ def lines(made):
 
 
 async def until(is_so, told=lambda: ""):
-    for _ in range(600):
+    for _ in range(3000):
         if is_so():
             return
         await asyncio.sleep(0.02)
@@ -230,6 +231,73 @@ def test_what_is_asked_for():
         Follow.of("m=events.csv.gz").opened()
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["m={folder}"], "must be a file; {folder} is a folder"),
+        (["m=http://127.0.0.1/rows"], "takes a file, - or redis://, rediss://, unix://; got 'http://127.0.0.1/rows'"),
+        (["m=file:///rows.csv"], "takes a file, - or"),
+        (["m=-", "n=-"], "standard input must be followed by one model; it can be read once"),
+        (["m=redis://127.0.0.1/s", "n=redis://127.0.0.1/s"], "name another group for each"),
+        (["m={folder}/\udcff.csv"], "must have a name in UTF-8; got 'file:{folder}/\\udcff.csv'"),
+    ],
+)
+def test_what_cannot_be_followed_is_told_at_the_start(tmp_path, words, why):
+    if "redis" in why:
+        pytest.importorskip("redis")
+    asked = [Follow.of(word.replace("{folder}", str(tmp_path)), "y") for word in words]
+    with pytest.raises(SourceError) as error:
+        check_asked(asked, ())
+    assert why.replace("{folder}", str(tmp_path)) in str(error.value)
+    str(error.value).encode()
+
+
+def test_a_file_may_have_the_name_of_a_scheme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("redis", "unix"):
+        assert Follow.of(f"m={name}").opened().name == f"file:{tmp_path / name}"
+    check_asked([Follow.of("m=a.csv", "y"), Follow.of("n=a.csv", "y")], ())  # a file may be followed by more
+
+
+def test_a_pipe_with_a_name_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "rows.csv")
+    with pytest.raises(SourceError, match="is something else"):
+        GrowingFile(str(tmp_path / "rows.csv"))
+
+
+def test_a_folder_that_is_missing_is_told_and_waited_for(serving, tmp_path):
+    async def run():
+        path = tmp_path / "later" / "events.ndjson"
+        async with serving() as client:
+            await made_model(client)
+            source = GrowingFile(str(path))
+            one = Follower(client.hub, "m", source)
+            one.start()
+            await until(lambda: one.state == "waiting", one.told)
+            assert one.error == f"{path} is not there yet; the folder {path.parent} is missing, too."
+            path.parent.mkdir()
+            await until(lambda: one.error == f"{path} is not there yet.", one.told)
+            path.write_bytes(lines(rows(200, 1)))
+            await until(lambda: client.hub.offset("m", source.name) == 200, one.told)
+            await one.stop()
+
+    asyncio.run(run())
+
+
+def test_redis_that_is_down_is_told_with_one_dot():
+    pytest.importorskip("redis")
+
+    async def run():
+        source = RedisStream(f"redis://127.0.0.1:{free_port()}/clicks", "m")
+        with pytest.raises(SourceAway) as error:
+            await source.open(None)
+        await source.close()
+        assert str(error.value).endswith(".")
+        assert not str(error.value).endswith("..")
+
+    asyncio.run(run())
+
+
 @pytest.mark.slow
 def test_a_growing_file_killed_in_the_middle_is_learnt_once(tmp_path):
     """The model has the bits of an unbroken run."""
@@ -277,6 +345,10 @@ def test_the_command_reads_standard_input(tmp_path):
         (["--follow", "m=events.ndjson"], "needs a --target"),
         (["--follow", "m=a.csv", "--follow", "m=a.csv", "--target", "y"], "follow a source once"),
         (["--follow", "m"], "must be MODEL=SOURCE"),
+        (["--follow", "m=.", "--target", "y"], "is a folder"),
+        (["--follow", "m=a\udcff.csv", "--target", "y"], "name in UTF-8"),
+        (["--on-error", "perhaps"], "--on-error must be one of stop, skip"),
+        (["--task", "guess"], "--task must be one of auto, binary"),
         (["--store", "none/store.db"], "folder of the store"),
         (["--store", "text.db"], "must be a file of bayou"),
     ],

@@ -324,13 +324,14 @@ def serve(
         str | None,
         typer.Option("--target", help="What models that are followed and not there yet learn.", show_default=False),
     ] = None,
+    task: Task = "auto",
     on_error: OnError = "stop",
 ) -> None:
     """Models behind HTTP that learn while they answer, and lose nothing."""
     with told_in_one_line():
         from bayou.cli.serve import run  # noqa: PLC0415
 
-        run(store, host, port, sync, token_file, follow or [], target, on_error)
+        run(store, host, port, sync, token_file, follow or [], target, task, on_error)
 
 
 @app.command()

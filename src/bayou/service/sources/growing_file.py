@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,11 +25,14 @@ class GrowingFile:
     anew or puts another in its place is found out, by the next read or after a start.
     """
 
+    alone = ""
+
     def __init__(self, path: str) -> None:
         self.path = Path(path).resolve()
         self.name = f"file:{self.path}"
         if self.path.suffix in PACKED:
             raise SourceError(f"a file to follow must be JSON lines or CSV, not packed; got {path}.")
+        self._check_kind()
         self._file: BinaryIO | None = None
         self._rows = TextRows(None)
         self._items: list[Item] = []
@@ -40,12 +44,13 @@ class GrowingFile:
     def _open(self, place: dict[str, Any]) -> None:
         self._close()
         at = int(place.get("bytes", 0))
+        self._check_kind()
         try:
             self._file = self.path.open("rb")
         except OSError as error:
             if at:
                 raise SourceError(f"{self.path} must be there, as {at:,} bytes of it were learnt; {error}.") from error
-            raise SourceAway(f"{self.path} is not there yet.") from error
+            raise SourceAway(self._why_away(error)) from error
         self._start = max(at - KEPT, 0)
         self._file.seek(self._start)
         self._window = self._file.read(at - self._start)
@@ -57,6 +62,23 @@ class GrowingFile:
         format = place.get("format") or FORMATS.get(self.path.suffix)
         self._rows = TextRows(format, at, int(place.get("lines", 0)), place.get("names"))
         self._items = []
+
+    def _check_kind(self) -> None:
+        """Raise unless it is a file, or may become one: to open a pipe would wait for whoever writes."""
+        try:
+            mode = self.path.stat().st_mode
+        except OSError:  # which is told when it is opened
+            return
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "something else"
+            raise SourceError(f"what is followed must be a file; {self.path} is {kind}.")
+
+    def _why_away(self, error: OSError) -> str:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            return f"{self.path} cannot be read yet; {error}."
+        folder = self.path.parent
+        more = "" if folder.is_dir() else f"; the folder {folder} is missing, too"
+        return f"{self.path} is not there yet{more}."
 
     async def read(self, most: int) -> list[Item] | None:
         if not self._items:

@@ -24,6 +24,8 @@ Id = tuple[int, int]
 class RedisStream:
     """``redis://host:port/stream?group=bayou``, with ``/2/stream`` for the database 2, or ``unix://path?stream=...``."""
 
+    alone = "name another group for each"
+
     def __init__(self, url: str, model: str) -> None:
         try:
             import redis.asyncio  # noqa: F401, PLC0415  # an extra
@@ -141,9 +143,9 @@ class RedisStream:
         try:
             yield
         except (BusyLoadingError, ConnectionError, TimeoutError) as error:
-            raise SourceAway(f"{self.name} cannot be reached; {error}.") from error
+            raise SourceAway(f"{self.name} cannot be reached; {str(error).rstrip('.')}.") from error
         except RedisError as error:
-            raise SourceError(f"{self.name} cannot be followed; {error}.") from error
+            raise SourceError(f"{self.name} cannot be followed; {str(error).rstrip('.')}.") from error
 
     async def close(self) -> None:
         client, self._client = self._client, None

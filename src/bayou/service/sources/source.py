@@ -28,6 +28,7 @@ class Source(Protocol):
     """Rows in an order that is the same whenever they are read again."""
 
     name: str  # under which the place is kept with the model: the same after a start
+    alone: str  # why but one model may follow it; nothing if more may
 
     async def open(self, place: dict[str, Any] | None) -> None:
         """Begin after a place, or at the beginning. May be called again, to go back to what was learnt."""

@@ -20,6 +20,7 @@ class StandardInput:
     """Rows of JSON lines or CSV from a descriptor, read by a thread of its own."""
 
     name = "standard input"
+    alone = "it can be read once"
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
