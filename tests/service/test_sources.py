@@ -363,4 +363,4 @@ def test_what_cannot_be_served_is_told_in_one_line(tmp_path, monkeypatch, capsys
     told = capsys.readouterr().err
     assert why in told
     assert "Traceback" not in told
-    assert len(told.strip().splitlines()) <= 2
+    assert len(told.strip().splitlines()) == 1

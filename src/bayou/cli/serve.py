@@ -30,5 +30,8 @@ def run(
     check_options(task, on_error)  # also where nothing is followed
     sources = [Follow.of(one, target, on_error, task) for one in follow]
     token = os.environ.get("BAYOU_TOKEN") if token_file is None else Path(token_file).read_text().strip()
-    typer.echo(f"bayou: serving {store} at http://{host}:{port}; Ctrl-C ends it.", err=True)
-    serve(store, host, port, sync, token or None, sources)
+
+    def begun(url: str) -> None:
+        typer.echo(f"bayou: serving {store} at {url}; Ctrl-C ends it.", err=True)
+
+    serve(store, host, port, sync, token or None, sources, begun)
