@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bayou.errors import BayouError
+from bayou.service.errors import HalfDone
 from bayou.service.events import LEARN, Event
 from bayou.service.served_model import ServedModel
 from bayou.service.settings import Settings
@@ -79,6 +80,6 @@ def _refusal(settings: Settings, rows: Sequence[Any]) -> str:
     try:
         if rows:
             ServedModel(settings).apply(1, Event(LEARN, time.time(), {"rows": rows}))
-    except BayouError as error:
+    except (BayouError, HalfDone) as error:
         return str(error)
     return ""
