@@ -39,6 +39,9 @@ OnError = Annotated[str, typer.Option("--on-error", help="Of rows that cannot be
 Task = Annotated[str, typer.Option(help="Of a model that is made: auto, binary, multiclass, regression or count.")]
 Names = Annotated[str, typer.Option(help="Columns, separated by commas.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per report.")]
+TokenFile = Annotated[
+    str | None, typer.Option(help="The token of the server is in this file; else in BAYOU_TOKEN.", show_default=False)
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Model = Annotated[str | None, typer.Option("--model", "-f", help="The model file.", show_default=False)]
 ModelFile = Annotated[str, typer.Argument(help="A model file.", show_default=False)]
@@ -305,13 +308,8 @@ def serve(
     store: Annotated[str, typer.Option(help="The file that keeps all models.")] = "bayou.db",
     host: Annotated[str, typer.Option(help="Any but this machine itself needs a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
-    sync: Annotated[
-        str, typer.Option(help="normal: outlives the process; full: outlives the loss of power, too.")
-    ] = "normal",
-    token_file: Annotated[
-        str | None,
-        typer.Option(help="Requests must bring the token in this file; else that in BAYOU_TOKEN.", show_default=False),
-    ] = None,
+    sync: Annotated[str, typer.Option(help="normal: outlives the process; full: the loss of power, too.")] = "normal",
+    token_file: TokenFile = None,
     follow: Annotated[
         list[str] | None,
         typer.Option(
@@ -344,9 +342,7 @@ def push(
     ] = None,
     task: Task = "auto",
     rows: Annotated[int, typer.Option(min=1, max=10_000, help="Rows that are sent at a time.")] = 1000,
-    token_file: Annotated[
-        str | None, typer.Option(help="The token is in this file; else in BAYOU_TOKEN.", show_default=False)
-    ] = None,
+    token_file: TokenFile = None,
     data: Data = None,
     format: TableFormat = None,
     header: Header = None,

@@ -28,6 +28,7 @@ from bayou.estimators import OnlineClassifier, OnlineCounter, TableModel
 from bayou.estimators.common_frame import ONE_LEARNER, Seen, check_kind, check_members, encoding_of, sorted_labels
 from bayou.estimators.doublings import next_look
 from bayou.estimators.sparse_inputs import Table, check_number
+from bayou.estimators.table_weights import weights_of
 from bayou.numerics.column_moments import Moments, moments_and_missing
 from bayou.numerics.files import polars
 from bayou.numerics.sparse_rows import sparse_rows
@@ -87,7 +88,7 @@ class HashedReader:
         if self.table is not None:
             targets, known = self.table.target.of(rows, self.table.task)
             told = rows if known.all() else rows.filter(polars().Series(known))
-            return self.table._inputs_of(self.table.layout, told), targets, self.table._weights(told, delay=0)
+            return self.table._inputs_of(self.table.layout, told), targets, weights_of(told, self.table.weight)
         if self.target is None:
             raise InvalidSpec(f"`target` must name a column of the tables; got None of {listed(rows.columns)}.")
         if self.target not in rows.columns:

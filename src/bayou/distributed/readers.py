@@ -13,6 +13,7 @@ from bayou.distributed.sources import Shard
 from bayou.errors import InvalidFeatures, InvalidSpec, StreamError
 from bayou.estimators.common_frame import Seen
 from bayou.estimators.table_model import CLASSES, TableModel
+from bayou.estimators.table_weights import weights_of
 from bayou.numerics.column_moments import Moments
 from bayou.numerics.files import polars
 from bayou.numerics.table_kinds import as_table, listed
@@ -116,7 +117,7 @@ class TableReader:
         assert model.layout is not None
         targets, known = model.target.of(table, model.task)
         told = table if known.all() else table.filter(polars().Series(known))
-        return Examples(model._inputs_of(model.layout, told), targets, model._weights(told, delay=0))
+        return Examples(model._inputs_of(model.layout, told), targets, weights_of(told, model.weight))
 
     def joined(self, other: TableReader, seen: Seen) -> tuple[TableReader, Seen]:
         """With the values of both."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayou.contracts import Mask, SparseRows, State, Vector
+from bayou.contracts import Mask, SparseRows, State
 from bayou.encoders import Hashing, SparseEncoder, TableEncoder
 from bayou.encoders.standardizer import check_magnitude
 from bayou.encoders.table_encoder import basis_of
@@ -24,6 +24,7 @@ from bayou.estimators.online import below
 from bayou.estimators.regressor import OnlineRegressor
 from bayou.estimators.summary import Summary
 from bayou.estimators.table_target import AUTO, TASKS, Target, parsed
+from bayou.estimators.table_weights import weights_of
 from bayou.members import Budget
 from bayou.numerics.files import polars
 from bayou.numerics.sparse_layout import SparseLayout
@@ -148,10 +149,11 @@ class TableModel:
     def _learn(self, rows: Any, delay: int, classes: Sequence[Any] | None) -> Learnt:
         """All that can be wrong with the rows is found before anything is learnt."""
         assert self.layout is not None
+        self.halfway = False
         self._check_delay(delay)
         values, known = self.target.of(rows, self.task)
         told = rows if known.all() else rows.filter(polars().Series(known))
-        weights = self._weights(told, delay)
+        weights = weights_of(told, self.weight, delay)
         task = self._task_of(values)
         if not len(told):
             return Learnt(None, values, [], known)
@@ -268,23 +270,6 @@ class TableModel:
             f"the target {self.target.text!r} must have two classes, {found[0]!r} and {found[1]!r}; "
             f"got {found[2]!r}. For more, the task is multiclass."
         )
-
-    def _weights(self, rows: Any, delay: int) -> Vector | None:
-        if isinstance(rows, SparseTable):
-            if delay and rows.weights is not None and (rows.weights != 1.0).any():
-                raise InvalidSpec(f"targets that come late have no weights; got a delay of {delay} and importances.")
-            return None if delay else rows.weights
-        if self.weight is None:
-            return None
-        if self.weight not in rows.columns:
-            raise InvalidFeatures(f"the table must have the column of weights {self.weight!r}; got {rows.columns}.")
-        try:
-            weights: Vector = rows[self.weight].cast(polars().Float64).to_numpy()
-        except Exception as error:
-            raise InvalidFeatures(f"weights must be numbers; got {rows[self.weight].dtype}.") from error
-        if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
-            raise InvalidFeatures(f"weights in {self.weight!r} must be finite and at least 0; got {weights.min()}.")
-        return weights
 
     @property
     def begun(self) -> bool:

@@ -21,6 +21,7 @@ from bayou.service.committer import Committer, Entry
 from bayou.service.errors import NOT_STORED, HalfDone, NotStored, Refused
 from bayou.service.events import ISSUE, Event
 from bayou.service.limits import INLINE_ISSUED, MOST_JOURNAL
+from bayou.service.rate import Rate
 from bayou.service.served_model import Applied, ServedModel
 from bayou.service.store import Answered, Batch, Journalled, Position, Store, Version
 
@@ -381,25 +382,3 @@ def _nothing(served: ServedModel, applied: Applied) -> bytes:
 
 def _nobody(applied: Applied | None, answer: bytes, error: BaseException | None) -> None:
     """Nobody waits."""
-
-
-class Rate:
-    """Rows per second, of the last ten seconds or so."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._parts: deque[tuple[float, int]] = deque(maxlen=1000)
-
-    def add(self, rows: int) -> None:
-        """So many more."""
-        self.total += rows
-        if rows:
-            self._parts.append((time.monotonic(), rows))
-
-    def now(self) -> float:
-        """As of now."""
-        since = time.monotonic() - 10.0
-        recent = [(at, rows) for at, rows in list(self._parts) if at >= since]
-        if not recent:
-            return 0.0
-        return sum(rows for _, rows in recent) / max(time.monotonic() - recent[0][0], 0.25)

@@ -1,0 +1,31 @@
+"""How much each row of a table counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayou.contracts import Vector
+from bayou.errors import InvalidFeatures, InvalidSpec
+from bayou.numerics.files import polars
+from bayou.numerics.sparse_table import SparseTable
+
+
+def weights_of(rows: Any, column: str | None, delay: int = 0) -> Vector | None:
+    """Weights by a column, or those that sparse rows bring; none where all count alike."""
+    if isinstance(rows, SparseTable):
+        if delay and rows.weights is not None and (rows.weights != 1.0).any():
+            raise InvalidSpec(f"targets that come late have no weights; got a delay of {delay} and importances.")
+        return None if delay else rows.weights
+    if column is None:
+        return None
+    if column not in rows.columns:
+        raise InvalidFeatures(f"the table must have the column of weights {column!r}; got {rows.columns}.")
+    try:
+        weights: Vector = rows[column].cast(polars().Float64).to_numpy()
+    except Exception as error:
+        raise InvalidFeatures(f"weights must be numbers; got {rows[column].dtype}.") from error
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+        raise InvalidFeatures(f"weights in {column!r} must be finite and at least 0; got {weights.min()}.")
+    return weights
