@@ -12,6 +12,7 @@ import pytest
 
 from bayou.errors import BayouError
 from bayou.modelfile import NO_CHECKSUM
+from bayou.service.errors import HalfDone
 from bayou.service.events import FEEDBACK, ISSUE, LEARN, Event, prediction_id
 from bayou.service.hub import imported
 from bayou.service.served_model import ServedModel
@@ -79,7 +80,7 @@ def test_forged_files_are_refused_or_can_be_asked(parts):
             served.apply(11, Event(ISSUE, time.time(), {"rows": inputs(rows(2, 9))}))
             served.apply(12, Event(LEARN, time.time(), {"rows": rows(20, 9)}))
             served.apply(13, Event(FEEDBACK, time.time(), {"labels": [[prediction_id(11, 0), True]]}))
-        except BayouError:
+        except (BayouError, HalfDone):  # who is asked by requests goes back to what is written
             continue
     assert 60 < refused < 120
 

@@ -56,7 +56,7 @@ class ServedModel:
     # --- what happens
 
     def apply(self, seq: int, event: Event) -> Applied:
-        """Let one thing happen; raises, and stays as it was, if it cannot."""
+        """Let one thing happen; raises, and stays as it was, if it cannot, or else raises `HalfDone`."""
         if event.kind == ISSUE:
             return self.issue_all([(seq, event)])[0]
         apply = {LEARN: self._learn, FEEDBACK: self._feedback}[event.kind]
