@@ -63,6 +63,7 @@ def changed(manifest, place, value):
     return copy
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")  # of a model that was told it has none: said, and no harm
 def test_forged_files_are_refused_or_can_be_asked(parts):
     chance, (_, manifest, _) = random.Random(1), parts
     assert imported(forged(parts, manifest)).model.n_rows == 300
