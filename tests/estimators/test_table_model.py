@@ -390,3 +390,12 @@ def test_what_was_said_is_told_as_a_table() -> None:
     assert 0.35 < inside < 0.65
     with pytest.raises(InvalidTarget, match=r"must be one of.*'best'"):
         classes.said_of(table[:2].with_columns(pl.lit("best").alias("grade")))
+
+
+@pytest.mark.parametrize("weight", [-1.0, 1e10, np.inf, np.nan])
+def test_weights_of_rows_are_such_that_others_count_too(weight: float) -> None:
+    model = TableModel("y", "regression", weight="w")
+    table = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.5, 2.0], "w": [1.0, 1.0, weight]})
+    with pytest.raises(InvalidFeatures, match=r"weights in 'w' must be finite, from 0 to 1e\+09"):
+        model.learn_many(table)
+    assert not model.begun

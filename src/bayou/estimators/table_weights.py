@@ -11,6 +11,8 @@ from bayou.errors import InvalidFeatures, InvalidSpec
 from bayou.numerics.files import polars
 from bayou.numerics.sparse_table import SparseTable
 
+MOST_WEIGHT = 1e9  # of a row: beside one that counts more, nothing else would
+
 
 def weights_of(rows: Any, column: str | None, delay: int = 0) -> Vector | None:
     """Weights by a column, or those that sparse rows bring; none where all count alike."""
@@ -26,6 +28,8 @@ def weights_of(rows: Any, column: str | None, delay: int = 0) -> Vector | None:
         weights: Vector = rows[column].cast(polars().Float64).to_numpy()
     except Exception as error:
         raise InvalidFeatures(f"weights must be numbers; got {rows[column].dtype}.") from error
-    if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
-        raise InvalidFeatures(f"weights in {column!r} must be finite and at least 0; got {weights.min()}.")
+    good = (weights >= 0.0) & (weights <= MOST_WEIGHT)
+    if not good.all():
+        wrong = weights[int(np.argmin(good))]
+        raise InvalidFeatures(f"weights in {column!r} must be finite, from 0 to {MOST_WEIGHT:g}; got {wrong}.")
     return weights
