@@ -396,6 +396,6 @@ def test_what_was_said_is_told_as_a_table() -> None:
 def test_weights_of_rows_are_such_that_others_count_too(weight: float) -> None:
     model = TableModel("y", "regression", weight="w")
     table = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.5, 2.0], "w": [1.0, 1.0, weight]})
-    with pytest.raises(InvalidFeatures, match=r"weights in 'w' must be finite, from 0 to 1e\+09"):
+    with pytest.raises(InvalidFeatures, match=r"weights in 'w' must be finite, at least 0 and at most 1e\+09"):
         model.learn_many(table)
     assert not model.begun

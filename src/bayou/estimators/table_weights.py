@@ -31,5 +31,5 @@ def weights_of(rows: Any, column: str | None, delay: int = 0) -> Vector | None:
     good = (weights >= 0.0) & (weights <= MOST_WEIGHT)
     if not good.all():
         wrong = weights[int(np.argmin(good))]
-        raise InvalidFeatures(f"weights in {column!r} must be finite, from 0 to {MOST_WEIGHT:g}; got {wrong}.")
+        raise InvalidFeatures(f"weights in {column!r} must be finite, at least 0 and at most {MOST_WEIGHT:g}; got {wrong}.")
     return weights
