@@ -30,6 +30,6 @@ def weights_of(rows: Any, column: str | None, delay: int = 0) -> Vector | None:
         raise InvalidFeatures(f"weights must be numbers; got {rows[column].dtype}.") from error
     good = (weights >= 0.0) & (weights <= MOST_WEIGHT)
     if not good.all():
-        wrong = weights[int(np.argmin(good))]
-        raise InvalidFeatures(f"weights in {column!r} must be finite, at least 0 and at most {MOST_WEIGHT:g}; got {wrong}.")
+        told = f"finite, at least 0 and at most {MOST_WEIGHT:g}; got {weights[int(np.argmin(good))]}"
+        raise InvalidFeatures(f"weights in {column!r} must be {told}.")
     return weights
