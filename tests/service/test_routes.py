@@ -404,6 +404,22 @@ def test_as_many_columns_as_can_be_named_can_be_learnt(serving):
     asyncio.run(run())
 
 
+def test_what_is_not_there_is_named(serving):
+    async def run():
+        async with serving() as client:
+            await made(client)
+            for method, path, code in (
+                ("POST", "/v1/models/shops:explode", 405),
+                ("GET", "/v3/models", 404),
+                ("PATCH", "/v1/models", 405),
+            ):
+                told = await client.request(method, path)
+                assert told.status_code == code
+                assert told.json()["detail"] == f"there is no {method} {path}; /openapi.json tells what there is."
+
+    asyncio.run(run())
+
+
 def test_a_broken_line_of_a_stream_is_named(serving):
     async def run():
         async with serving() as client:

@@ -114,8 +114,11 @@ def add_problems(app: FastAPI) -> None:
         return tell(400, "the body must be sent to its end.")
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> Response:
-        answer = tell(error.status_code, str(error.detail))
+    async def http(request: Request, error: HTTPException) -> Response:
+        detail = str(error.detail)
+        if error.status_code in (404, 405):  # which say no more than that
+            detail = f"there is no {request.method} {request.url.path[:80]}; /openapi.json tells what there is."
+        answer = tell(error.status_code, detail)
         answer.headers.update(error.headers or {})
         return answer
 
