@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayou import strict_json
 from bayou.contracts import Basis, Posterior, State
 from bayou.errors import InvalidSpec, ModelFileError
 from bayou.json_values import NONE, Functions, decode, encode, field_names
@@ -260,24 +261,12 @@ def _parse(text: bytes | str, name: str) -> dict[str, Any]:
     """The JSON object that this is, if it is one in the strict sense."""
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        value = json.loads(decoded, object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+        value = strict_json.loads(decoded)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its {name} must be JSON in UTF-8; {type(error).__name__}: {error}") from error
     if not isinstance(value, dict):
         raise ModelFileError(f"its {name} must be a JSON object; got {reprlib.repr(value)}.")
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"a key may come once; got {reprlib.repr([key for key, _ in pairs])}")
-    return dict(pairs)
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(float(text)):
-        raise ValueError(f"numbers must be finite; got {text[:40]}")
-    return float(text)
 
 
 def _checked_manifest(entries: dict[str, Any]) -> dict[str, Any]:

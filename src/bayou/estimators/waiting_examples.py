@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayou import strict_json
 from bayou.contracts import SparseRows
 from bayou.errors import ModelFileError
 from bayou.json_values import decode, encode
@@ -53,7 +54,7 @@ def told_by(data: Any, count: int) -> list[Any]:
 
 def _told_by(line: bytes) -> Any:
     try:
-        value = json.loads(line.decode(*UTF8), object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+        value = strict_json.loads(line.decode(*UTF8))
     except (ValueError, RecursionError) as error:
         said = f"{type(error).__name__}: {str(error)[:200]}"
         raise ModelFileError(f"an example that waits must be JSON in UTF-8; {said}") from error
@@ -63,18 +64,6 @@ def _told_by(line: bytes) -> Any:
         raise
     except Exception as error:  # whatever a hostile value may break
         raise _wrong(value) from error
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"a key may come once; got {reprlib.repr([key for key, _ in pairs])}")
-    return dict(pairs)
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(float(text)):
-        raise ValueError(f"numbers must be finite; got {text[:40]}")
-    return float(text)
 
 
 def example_of(told: Any, is_sparse: bool) -> Any:
