@@ -33,6 +33,10 @@ async def state(client):
     return await client.hub.look("m", lambda served: served.to_bytes())
 
 
+def full(*_):
+    raise NotStored("the store could not be written: disk full.")
+
+
 def test_a_restart_replays_to_the_same_bits(serving):
     async def run():
         async with serving() as client:
@@ -137,9 +141,6 @@ def test_when_the_disk_takes_nothing_nothing_is_learnt(serving, monkeypatch):
             await mixed(client, 1)
             before = await state(client)
 
-            def full(*_):
-                raise NotStored("the store could not be written: disk full.")
-
             with monkeypatch.context() as broken:
                 broken.setattr(Store, "write", full)
                 lost = await client.post("/v1/models/m:learn", json={"instances": rows(20, 8)})
@@ -226,9 +227,6 @@ def test_a_model_that_cannot_be_deleted_stays(serving, monkeypatch):
             await client.post("/v1/models", json=NEW)
             await mixed(client, 1)
             before = await state(client)
-
-            def full(*_):
-                raise NotStored("the store could not be written: disk full.")
 
             with monkeypatch.context() as broken:
                 broken.setattr(Store, "write", full)

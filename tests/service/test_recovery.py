@@ -12,13 +12,13 @@ from bayou.errors import InvalidSpec
 from bayou.evaluation import TableRun
 from bayou.service import lane as lanes
 from bayou.service import security
-from bayou.service.errors import NotStored
 from bayou.service.events import ISSUE, Event
 from bayou.service.lane import replay, restored
 from bayou.service.served_model import ServedModel
 from bayou.service.settings import Settings
 from bayou.service.store import Journalled, Store
 from tests.service.made import inputs, rows
+from tests.service.test_durability import full
 
 NEW = {"name": "m", "settings": {"target": "bought"}}
 COLUMNS = {"city": "category", "price": "number"}
@@ -31,18 +31,19 @@ async def begun(client, count=300, **settings):
     return client.hub.lane("m")
 
 
-async def same_as_written(client, lane):
-    """Whether the model that is served is, to the bit, the one that a start would find."""
+async def settled(lane):
+    """Once all that was asked is applied."""
     for _ in range(500):
         if lane.idle:
             break
         await asyncio.sleep(0.01)
+
+
+async def same_as_written(client, lane):
+    """Whether the model that is served is, to the bit, the one that a start would find."""
+    await settled(lane)
     live = await client.hub.look("m", lambda served: served.to_bytes())
     return live == restored(client.hub.store, lane.id, lane.served.settings)[0].to_bytes()
-
-
-def full(*_):
-    raise NotStored("the store could not be written: disk full.")
 
 
 # --- the model
@@ -110,10 +111,7 @@ def test_predictions_wait_by_the_names_of_their_columns_over_a_roll_back(serving
 
             async def asked(city):
                 said = await client.post("/v1/models/m:predict", json={"instances": [{"c": city}]})
-                for _ in range(500):
-                    if lane.idle:
-                        break
-                    await asyncio.sleep(0.01)
+                await settled(lane)
                 return said.json()["ids"][0]
 
             def example(id):
@@ -340,10 +338,7 @@ def test_classes_and_text_that_waits_are_bounded(serving, monkeypatch):
             long = [{"t": "x y " * 1000}] * 5
             assert (await client.post("/v1/models/long:predict", json={"instances": long})).status_code == 200
             lane = client.hub.lane("long")
-            for _ in range(500):
-                if lane.idle:
-                    break
-                await asyncio.sleep(0.01)
+            await settled(lane)
             assert len(lane.served.pending) == len(lane.served.model.estimator.forecasts.waiting) == 2
             assert lane.served.pending.letters == 8000
 
