@@ -16,6 +16,7 @@ from bayou.service.events import ISSUE, Event
 from bayou.service.lane import replay, restored
 from bayou.service.served_model import ServedModel
 from bayou.service.settings import Settings
+from bayou.service.sources.follower import Follow
 from bayou.service.store import Journalled, Store
 from tests.service.made import inputs, rows
 from tests.service.test_durability import full
@@ -156,6 +157,16 @@ def test_a_model_that_cannot_be_read_back_does_not_keep_others_from_it(serving, 
             assert refused.status_code == 503
             assert "could not be read back" in refused.json()["detail"]
             assert (await client.post("/v1/models", json=NEW)).status_code == 409
+        (tmp_path / "rows.ndjson").write_bytes(b"\n".join(map(orjson.dumps, rows(150))) + b"\n")
+        follow = [Follow(name, str(tmp_path / "rows.ndjson")) for name in ("m", "other")]
+        async with serving(follow=follow) as client:  # nor those who follow
+            for _ in range(1000):
+                if client.hub.lane("other").served.model.n_rows == 150:
+                    break
+                await asyncio.sleep(0.01)
+            (told,) = (tell() for tell in client.hub.following["m"])
+            assert (told["state"], "could not be read back" in told["error"]) == ("failed", True)
+            assert client.hub.lane("other").served.model.n_rows == 150
             assert (await client.delete("/v1/models/m")).status_code == 204
             assert (await client.post("/v1/models", json=NEW)).status_code == 201
 

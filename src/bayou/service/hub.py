@@ -79,6 +79,11 @@ class Hub:
 
     # --- models
 
+    @property
+    def names(self) -> set[str]:
+        """Of all models of the store, also those that could not be read back."""
+        return {*self.lanes, *self._unread}
+
     def lane(self, name: str) -> Lane:
         """The model of this name."""
         found = self.lanes.get(name)
@@ -99,7 +104,7 @@ class Hub:
         return await self._begin(name, await self.loop.run_in_executor(self.pool, imported, data))
 
     def _check_free(self, name: str) -> None:
-        if name in self.lanes or name in self._leaving or name in self._unread:
+        if name in self.names or name in self._leaving:
             raise Conflict(f"there must be no model {name!r} yet; there is one.")
         if len(self.lanes) >= MOST_MODELS:
             raise Conflict(f"there must be at most {MOST_MODELS} models; delete one that is not used.")

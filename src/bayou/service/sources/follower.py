@@ -261,10 +261,10 @@ def check_asked(asked: Sequence[Follow], known: Container[str]) -> None:
 
 async def begin(hub: Hub, asked: Sequence[Follow]) -> list[Follower]:
     """Follow all that was asked for; models that are not there are made."""
-    check_asked(asked, hub.lanes)
+    check_asked(asked, hub.names)
     sources = [one.opened() for one in asked]
     for one in asked:
-        if one.model not in hub.lanes:
+        if one.model not in hub.names:
             await hub.create(one.model, Settings.of({"target": one.target, "task": one.task}))
     followers = [Follower(hub, one.model, source, one.on_error) for one, source in zip(asked, sources, strict=True)]
     for follower in followers:
